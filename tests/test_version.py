@@ -1,0 +1,4 @@
+def test_version():
+    import jamma
+
+    assert jamma.__version__

@@ -1,1 +1,1 @@
-
+"""Policy that every other module shares: errors, memory, threads, progress, telemetry. Pure Python."""

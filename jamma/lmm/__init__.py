@@ -1,1 +1,1 @@
-
+"""The linear mixed model: decomposition, null model, association."""

@@ -56,3 +56,54 @@ def test_unknown_level():
     with pytest.raises(ValueError, match="CPU level nonsense"):
         genotypes.set_level("nonsense")
     assert genotypes.level() == genotypes.available_levels()[-1]
+
+
+def numpy_codes(calls: np.ndarray) -> np.ndarray:
+    """Packed codes by their definition, shape (n_words, m)."""
+    m, n = calls.shape
+    x = np.zeros((m, -(-n // 32) * 32), np.uint64)
+    x[:, :n] = np.maximum(calls, 0)
+    byte = (x.reshape(m, -(-n // 32), 8, 4) * np.array([1, 3, 9, 27], np.uint64)).sum(3)
+    return (byte << (np.arange(8, dtype=np.uint64) * 8)).sum(2).T
+
+
+def imputed(calls: np.ndarray) -> np.ndarray:
+    x = np.where(calls < 0, np.nan, calls)
+    means = np.array([0.0 if np.isnan(row).all() else np.nanmean(row) for row in x])
+    return np.where(calls < 0, means[:, None], calls)
+
+
+@pytest.mark.parametrize("n", [1, 3, 31, 32, 33, 63, 64, 65, 96, 97, 1410])
+@pytest.mark.parametrize("m", [0, 1, 7, 8, 9, 40])
+def test_pack(level, n, m):
+    calls = make_calls(m, n, seed=n)
+    packed = genotypes.pack_calls(calls, None, 2)
+    np.testing.assert_array_equal(packed.codes, numpy_codes(calls))
+    np.testing.assert_array_equal(packed.counts, numpy_counts(calls))
+    np.testing.assert_allclose(packed.decode(), imputed(calls), rtol=0, atol=1e-15)
+
+
+def test_pack_rows_in_any_order(level):
+    calls = make_calls(50, 333)
+    rows = np.array([49, 3, 3, 0, 17, 20, 21, 22, 48, 1])
+    packed = genotypes.pack_calls(calls, rows, 8)
+    np.testing.assert_allclose(packed.decode(), imputed(calls[rows]), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(packed.decode(2, 5), imputed(calls[rows[2:5]]), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(packed.take(np.array([5, 1])).decode(), imputed(calls[[20, 3]]), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["none", "everywhere", "one"])
+def test_pack_missing(level, kind):
+    calls = make_calls(20, 100, miss=0)
+    if kind == "everywhere":
+        calls[4] = -127
+    elif kind == "one":
+        calls[4, 99] = -127
+    packed = genotypes.pack_calls(calls, None, 2)
+    assert (packed.missing is None) == (kind == "none")
+    np.testing.assert_allclose(packed.decode(), imputed(calls), rtol=0, atol=1e-15)
+
+
+def test_pack_no_such_row():
+    with pytest.raises(IndexError, match="0 to 5 of 5"):
+        genotypes.pack_calls(make_calls(5, 10), np.array([0, 5]))

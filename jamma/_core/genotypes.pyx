@@ -1,6 +1,6 @@
 """Counts and packed forms of hard calls: int8, one row a variant, copies of allele1 (0, 1, 2), negative missing."""
 from cython.parallel cimport prange
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 import numpy as np
 
@@ -11,12 +11,71 @@ cdef extern from *:
     """
     #include "genotypes.h"
     static count_row_fn *const count_row_table[] = JAMMA_TABLE(count_row);
+    static pack_rows_fn *const pack_rows_table[] = JAMMA_TABLE(pack_rows);
     static inline count_row_fn *count_row_now(void) { return JAMMA_PICK(count_row_table); }
+    static inline pack_rows_fn *pack_rows_now(void) { return JAMMA_PICK(pack_rows_table); }
     """
+    enum:
+        JAMMA_WORD_SAMPLES
+        JAMMA_PACK_ROWS
     ctypedef void count_row_fn(
         const int8_t *row, const uint8_t *mask, int64_t n, int32_t n_counted, int32_t *out
     ) noexcept nogil
+    ctypedef void pack_rows_fn(
+        const int8_t *const *rows, int64_t n_rows, int64_t n, int64_t stride, uint64_t *codes, uint32_t *missing
+    ) noexcept nogil
     count_row_fn *count_row_now() noexcept nogil
+    pack_rows_fn *pack_rows_now() noexcept nogil
+
+
+# The four calls that each code of a byte stands for.
+_CALLS_OF_CODE = (np.arange(81)[:, None] // np.array([1, 3, 9, 27]) % 3).astype(np.float64)
+
+
+class PackedCalls:
+    """Hard calls of the variants to be tested, four in a byte, in the order in which the rotation reads them.
+
+    Attributes
+    ----------
+    n_samples, n_variants : int
+        Samples, and variants packed.
+    codes : ndarray of uint64, shape (ceil(n_samples / 32), n_variants), rows contiguous
+        Byte j of word (g, v) is x0 + 3 x1 + 9 x2 + 27 x3 of variant v's samples 32g + 4j to 32g + 4j + 3; a missing
+        call counts as 0.
+    missing : ndarray of uint32, shape of `codes`, or None
+        Bit i of word (g, v): sample 32g + i has no call. None: no call is missing.
+    counts : ndarray of int32, shape (n_variants, 4)
+        Samples with 0, 1, 2 copies, and missing.
+    means : ndarray of float64, shape (n_variants,)
+        Mean of the calls, which stands for the missing ones; 0 where every call is missing.
+    """
+
+    def __init__(self, n_samples, codes, missing, counts):
+        self.n_samples = n_samples
+        self.n_variants = len(counts)
+        self.codes = codes
+        self.missing = missing if counts[:, 3].any() else None
+        self.counts = counts
+        called = n_samples - counts[:, 3]
+        self.means = (counts[:, 1] + 2.0 * counts[:, 2]) / np.maximum(called, 1)
+
+    def __len__(self):
+        return self.n_variants
+
+    def take(self, rows):
+        """The packed calls of some variants, given as an array of their positions or a mask."""
+        missing = None if self.missing is None else np.ascontiguousarray(self.missing[:, rows])
+        return PackedCalls(self.n_samples, np.ascontiguousarray(self.codes[:, rows]), missing, self.counts[rows])
+
+    def decode(self, start=0, stop=None):
+        """Dosages of the variants `start` to `stop`: float64, shape (stop - start, n_samples), missing as the mean."""
+        codes = np.ascontiguousarray(self.codes[:, start:stop].T)
+        x = _CALLS_OF_CODE[codes.view(np.uint8)].reshape(len(codes), 4 * 8 * codes.shape[1])[:, : self.n_samples]
+        if self.missing is None:
+            return np.ascontiguousarray(x)
+        bits = np.ascontiguousarray(self.missing[:, start:stop].T).view(np.uint8)
+        absent = np.unpackbits(bits, axis=1, bitorder="little")[:, : self.n_samples].astype(bool)
+        return np.where(absent, self.means[start:stop, None], x)
 
 
 def count_calls(const int8_t[:, ::1] calls, const uint8_t[::1] mask=None, int n_threads=1):
@@ -52,3 +111,60 @@ def count_calls(const int8_t[:, ::1] calls, const uint8_t[::1] mask=None, int n_
     for v in prange(m, nogil=True, num_threads=n_threads, schedule="static"):
         count_row(&calls[v, 0], mask_ptr, n, n_counted, &out[v, 0])
     return counts
+
+
+cdef void pack_block(
+    const int8_t *calls, const int64_t *rows, int64_t n_rows, int64_t n, int64_t stride,
+    uint64_t *codes, uint32_t *missing, pack_rows_fn *pack_rows,
+) noexcept nogil:
+    """Pack `n_rows` <= JAMMA_PACK_ROWS of the rows of `calls` into neighbouring columns."""
+    cdef const int8_t *row[JAMMA_PACK_ROWS]
+    cdef int64_t i
+    for i in range(n_rows):
+        row[i] = calls + rows[i] * n
+    pack_rows(row, n_rows, n, stride, codes, missing)
+
+
+def pack_calls(const int8_t[:, ::1] calls, rows=None, int n_threads=1):
+    """Pack some variants' calls for the rotation.
+
+    Parameters
+    ----------
+    calls : ndarray of int8, shape (m, n_samples)
+        Copies of allele1, negative missing.
+    rows : ndarray of int64, shape (k,), optional
+        Rows of `calls` to pack, in this order; None: all.
+    n_threads : int
+        Threads to use.
+
+    Returns
+    -------
+    PackedCalls
+        With `n_variants` = k.
+    """
+    cdef int64_t n = calls.shape[1], b
+    cdef const int64_t[::1] which = (
+        np.arange(calls.shape[0]) if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
+    )
+    cdef int64_t k = which.shape[0]
+    cdef int64_t n_words = (n + JAMMA_WORD_SAMPLES - 1) // JAMMA_WORD_SAMPLES
+    codes = np.zeros((n_words, k), dtype=np.uint64)
+    missing = np.zeros((n_words, k), dtype=np.uint32)
+    counts = np.zeros((k, 4), dtype=np.int32)
+    cdef uint64_t[:, ::1] codes_view = codes
+    cdef uint32_t[:, ::1] missing_view = missing
+    cdef int32_t[:, ::1] counts_view = counts
+    cdef count_row_fn *count_row = count_row_now()
+    cdef pack_rows_fn *pack_rows = pack_rows_now()
+    cdef int64_t v
+    if k and (np.min(which) < 0 or np.max(which) >= calls.shape[0]):
+        raise IndexError(f"rows {np.min(which)} to {np.max(which)} of {calls.shape[0]} variants")
+    if n > 0:
+        for b in prange((k + JAMMA_PACK_ROWS - 1) // JAMMA_PACK_ROWS, nogil=True, num_threads=n_threads):
+            for v in range(b * JAMMA_PACK_ROWS, min((b + 1) * JAMMA_PACK_ROWS, k)):
+                count_row(&calls[which[v], 0], NULL, n, <int32_t>n, &counts_view[v, 0])
+            pack_block(
+                &calls[0, 0], &which[b * JAMMA_PACK_ROWS], min(JAMMA_PACK_ROWS, k - b * JAMMA_PACK_ROWS), n, k,
+                &codes_view[0, b * JAMMA_PACK_ROWS], &missing_view[0, b * JAMMA_PACK_ROWS], pack_rows,
+            )
+    return PackedCalls(n, codes, missing, counts)

@@ -1,0 +1,449 @@
+"""Which variants are analysed: lists and regions before reading, then GEMMA's filters on each chunk's counts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jamma.core.errors import InputError, Problems, UsageError
+from jamma.io.tables import BimTable, PathLike, read_variant_list
+from jamma.io.text import attempt, plural, show, some
+from jamma.lmm.schema import LmmConfig
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+KEPT = 0
+NOT_IN_SNPS, NOT_IN_KSNPS, NOT_EXTRACTED, EXCLUDED, OTHER_CHROMOSOME, OUTSIDE_REGION = 1, 2, 3, 4, 5, 6
+MISSING, MAF, MONOMORPHIC, HWE, HWE_EXACT, R2 = 7, 8, 9, 10, 11, 12
+
+#: Why a variant is not tested, by code: the names of the log and of ``--dropped``. The first that applies counts.
+REASONS: dict[int, str] = {
+    KEPT: "kept",
+    NOT_IN_SNPS: "not in -snps",
+    NOT_IN_KSNPS: "not in -ksnps",
+    NOT_EXTRACTED: "not in --extract",
+    EXCLUDED: "in --exclude",
+    OTHER_CHROMOSOME: "other chromosome",
+    OUTSIDE_REGION: "outside -region",
+    MISSING: "missing calls",
+    MAF: "allele frequency",
+    MONOMORPHIC: "monomorphic",
+    HWE: "Hardy-Weinberg (chi-square)",
+    HWE_EXACT: "Hardy-Weinberg (exact)",
+    R2: "explained by covariates",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantSelection:
+    """The variants that lists and regions leave.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (m,)
+        Rows of the .bim, ascending.
+    reason : ndarray of uint8, shape (n_variants,)
+        0 for a variant that is left, else a key of `REASONS`.
+    notes, warnings : tuple of str
+    """
+
+    rows: NDArray[np.int64]
+    reason: NDArray[np.uint8]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def n_dropped(self) -> dict[str, int]:
+        """Variants left out, by reason."""
+        return count_reasons(self.reason)
+
+
+def count_reasons(reason: NDArray[np.uint8]) -> dict[str, int]:
+    """How many variants have each reason for not being tested, in the order of `REASONS`."""
+    n = np.bincount(reason, minlength=max(REASONS) + 1)
+    return {name: int(n[code]) for code, name in REASONS.items() if code != KEPT and n[code]}
+
+
+# --- lists and regions ------------------------------------------------------------------------------------------
+
+
+def select_variants(
+    bim: BimTable,
+    *,
+    snps_file: PathLike | None = None,
+    ksnps_file: PathLike | None = None,
+    extract: PathLike | None = None,
+    exclude: PathLike | None = None,
+    chromosomes: Sequence[str] | None = None,
+    region: str | None = None,
+) -> VariantSelection:
+    """Apply the filters that need no genotypes.
+
+    Parameters
+    ----------
+    bim : BimTable
+    snps_file, ksnps_file : path, optional
+        Variant IDs, the first token of each line (``-snps``, ``-ksnps``).
+    extract, exclude : path, optional
+        Variant IDs, every token, as PLINK reads them.
+    chromosomes : sequence of str, optional
+        Chromosomes to keep, named as in the .bim.
+    region : str, optional
+        ``CHR:START-END``, both ends included, either left out for no bound (``CHR:`` is the whole chromosome). A number
+        alone is refused here: GEMMA's ``-region N`` is the number of intervals in the search for lambda, and a command
+        that was written for GEMMA must not turn into an analysis of chromosome N.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read; a list, chromosome or region matches no variant, or together they leave none.
+    UsageError
+        `region` is not of that form.
+    """
+    problems = Problems()
+    notes: list[str] = []
+    warnings: list[str] = []
+    reason = np.zeros(bim.n_variants, np.uint8)
+
+    def drop(code: int, find: Callable[[], Mask]) -> None:
+        out = attempt(problems, find)
+        if out is not None:
+            reason[out & (reason == KEPT)] = code
+
+    def unlisted(path: PathLike, all_tokens: bool = False) -> Mask:
+        return ~_listed(path, bim, all_tokens, notes, warnings)
+
+    if snps_file is not None:
+        drop(NOT_IN_SNPS, lambda: unlisted(snps_file))
+    if ksnps_file is not None:
+        drop(NOT_IN_KSNPS, lambda: unlisted(ksnps_file))
+    if extract is not None:
+        drop(NOT_EXTRACTED, lambda: unlisted(extract, all_tokens=True))
+    if exclude is not None:
+        drop(EXCLUDED, lambda: _listed(exclude, bim, True, notes, warnings))
+    if chromosomes is not None:
+        drop(OTHER_CHROMOSOME, lambda: ~_on_chromosomes(chromosomes, bim))
+    if region is not None:
+        drop(OUTSIDE_REGION, lambda: ~_in_region(region, bim))
+    problems.raise_if_any()
+    rows = np.flatnonzero(reason == KEPT).astype(np.int64)
+    if len(rows) == 0:
+        why = ", ".join(f"{n:,} {name}" for name, n in count_reasons(reason).items())
+        raise InputError(f"{show(bim.path)}: none of {plural(bim.n_variants, 'variant')} is left ({why})")
+    return VariantSelection(rows=rows, reason=reason, notes=tuple(notes), warnings=tuple(warnings))
+
+
+def _listed(path: PathLike, bim: BimTable, all_tokens: bool, notes: list[str], warnings: list[str]) -> Mask:
+    """The variants whose ID a file lists."""
+    wanted = read_variant_list(path, all_tokens=all_tokens)
+    mask = np.fromiter(map(wanted.__contains__, bim.rs), bool, bim.n_variants)
+    found = {bim.rs[i] for i in np.flatnonzero(mask)}
+    name = show(path)
+    if not found:
+        raise InputError(
+            f"{name}: none of {plural(len(wanted), 'variant ID')} ({some(list(wanted))}) is in {show(bim.path)}, which "
+            f"has IDs such as {some(bim.rs[:4])}"
+        )
+    unmatched = [rs for rs in wanted if rs not in found]
+    if unmatched:
+        of = f"{len(unmatched):,} of {plural(len(wanted), 'variant ID')}"
+        warnings.append(f"{name}: {of} not in {show(bim.path)} ({some(unmatched)})")
+    notes.append(f"{name}: {plural(len(wanted), 'variant ID')}, {plural(int(mask.sum()), 'variant')} matched")
+    return mask
+
+
+def _on_chromosomes(chromosomes: Iterable[str], bim: BimTable) -> Mask:
+    """The variants on the chromosomes named."""
+    names = set(chromosomes)
+    there = list(dict.fromkeys(bim.chrom))
+    unknown = sorted(names.difference(there))
+    if unknown:
+        have = f"not in {show(bim.path)}, which has {some(there, 30)}"
+        raise InputError([f"chromosome {show(name)}: {have}" for name in unknown])
+    return np.fromiter(map(names.__contains__, bim.chrom), bool, bim.n_variants)
+
+
+def parse_region(region: str) -> tuple[str, int, int]:
+    """Chromosome, first and last position of ``CHR:START-END``; either end may be left out."""
+    match = re.fullmatch(r"(\S+):([0-9,]*)(?:-([0-9,]*))?", region)
+    if match is None:
+        hint = "; for a whole chromosome write it with a colon" if ":" not in region and region else ""
+        raise UsageError(f"-region {show(region)}: expected CHR:START-END, such as 3:1200000-1900000{hint}")
+    chrom, first, last = match[1], match[2].replace(",", ""), match[3]
+    start = int(first or 0) if len(first) < 19 else 0
+    if last is None:
+        end = start if first else 2**62  # CHR:POS is one position, CHR: everything
+    else:
+        last = last.replace(",", "")
+        end = int(last) if 0 < len(last) < 19 else 2**62
+    if end < start:
+        raise UsageError(f"-region {show(region)}: ends at {end:,}, before its start {start:,}")
+    return chrom, start, end
+
+
+def _in_region(region: str, bim: BimTable) -> Mask:
+    """The variants in ``CHR:START-END``."""
+    chrom, start, end = parse_region(region)
+    here = _on_chromosomes([chrom], bim)
+    inside = here & (bim.ps >= start) & (bim.ps <= end)
+    if not inside.any():
+        ps = bim.ps[here]
+        raise InputError(
+            f"-region {show(region)}: no variant of {show(bim.path)}; those of chromosome {show(chrom)} are at "
+            f"{ps.min():,} to {ps.max():,}"
+        )
+    return inside
+
+
+# --- filters on counts ------------------------------------------------------------------------------------------
+
+
+def allele_frequency(counts: NDArray[np.int32]) -> F64:
+    """Frequency of allele1 among the calls, shape (m,); nan where all are missing. Not the minor allele's."""
+    n0, n1, n2 = (counts[:, k].astype(np.float64) for k in range(3))
+    n = n0 + n1 + n2
+    return np.divide(n1 + 2 * n2, 2 * n, out=np.full(len(n), np.nan), where=n > 0)
+
+
+def filter_counts(counts: NDArray[np.int32], config: LmmConfig) -> NDArray[np.uint8]:
+    """GEMMA's filters of hard calls, in GEMMA's order, on the analysed individuals.
+
+    1. missing fraction > `miss`; 2. frequency of allele1 < `maf` or > 1 - `maf` (not with `notsnp`); 3. fewer than two
+    of the three genotypes occur, so that all-heterozygous variants go too; 4. Hardy-Weinberg p-value < `hwe`
+    (chi-square) or < `hwe_exact` (not with `notsnp`). A value equal to its bound is kept.
+
+    Parameters
+    ----------
+    counts : ndarray of int32, shape (m, 4)
+        Individuals with 0, 1, 2 copies of allele1, and missing.
+    config : LmmConfig
+
+    Returns
+    -------
+    ndarray of uint8, shape (m,)
+        0 where kept, else the first reason that applies, a key of `REASONS`.
+    """
+    reason = np.zeros(len(counts), np.uint8)
+    n0, n1, n2, n_miss = (counts[:, k].astype(np.int64) for k in range(4))
+    n_total = n0 + n1 + n2 + n_miss
+    rate = np.divide(n_miss, n_total, out=np.zeros(len(counts)), where=n_total > 0)
+    _mark(reason, MISSING, rate > config.miss)
+    if not config.notsnp:
+        af = allele_frequency(counts)
+        _mark(reason, MAF, (af < config.maf) | (af > 1.0 - config.maf))
+    _mark(reason, MONOMORPHIC, (n0 + n1 == 0) | (n1 + n2 == 0) | (n2 + n0 == 0))
+    _filter_hwe(reason, counts, config)
+    return reason
+
+
+def _mark(reason: NDArray[np.uint8], code: int, out: Mask) -> None:
+    """Give `code` to the variants in `out` that have no reason yet."""
+    reason[out & (reason == KEPT)] = code
+
+
+def _filter_hwe(reason: NDArray[np.uint8], counts: NDArray[np.int32], config: LmmConfig) -> None:
+    """The two Hardy-Weinberg filters, on the variants that are still kept."""
+    if config.notsnp:
+        return
+    if config.hwe > 0:
+        rows = np.flatnonzero(reason == KEPT)
+        reason[rows[hwe_chi2_p(counts[rows]) < config.hwe]] = HWE
+    if config.hwe_exact > 0:
+        rows = np.flatnonzero(reason == KEPT)
+        reason[rows[hwe_exact_below(counts[rows], config.hwe_exact)]] = HWE_EXACT
+
+
+def hwe_chi2_p(counts: NDArray[np.int32]) -> F64:
+    """P-value of the chi-square test (df 1) of Hardy-Weinberg proportions.
+
+    With n0, n1, n2 individuals with 0, 1, 2 copies, n calls, a = 2 n2 + n1 and b = 2 n0 + n1 copies of the alleles, the
+    sum over the three genotypes of (observed - expected)²/expected is n ((4 n0 n2 - n1²) / (a b))².
+
+    Parameters
+    ----------
+    counts : ndarray of int32, shape (m, 4)
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        1 for a variant with one allele.
+    """
+    n0, n1, n2 = (counts[:, k].astype(np.float64) for k in range(3))
+    both = (2 * n0 + n1) * (2 * n2 + n1)
+    f = np.divide(4 * n0 * n2 - n1 * n1, both, out=np.zeros(len(n0)), where=both > 0)
+    z = np.abs(f) * np.sqrt((n0 + n1 + n2) / 2)  # chi-square is 2 z², and its tail erfc(z)
+    return np.fromiter(map(math.erfc, z.tolist()), np.float64, len(z))
+
+
+def hwe_exact_below(counts: NDArray[np.int32], threshold: float) -> Mask:
+    """Whether the exact Hardy-Weinberg p-value is below `threshold`, shape (m,).
+
+    Equal counts are computed once. The observed table's own probability is a lower bound of the p-value, and settles
+    most variants by look-ups of log factorials; the others need the distribution of `hwe_exact_p`.
+    """
+    keys, inverse = np.unique(_hwe_keys(counts), axis=0, return_inverse=True)
+    below = _log_table_probability(keys) < math.log(threshold) + 1e-9
+    below[below] = _exact_p_of_keys(keys[below]) < threshold
+    return below[inverse.reshape(-1)]
+
+
+def hwe_exact_p(counts: NDArray[np.int32]) -> F64:
+    """Exact p-value of Hardy-Weinberg proportions.
+
+    The probability, given the alleles' counts, of all tables that are no more likely than the one observed.
+
+    Parameters
+    ----------
+    counts : ndarray of int32, shape (m, 4)
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+
+    References
+    ----------
+    Wigginton, Cutler, Abecasis (2005), Am J Hum Genet 76:887-893, equations 1 and 2.
+    """
+    keys, inverse = np.unique(_hwe_keys(counts), axis=0, return_inverse=True)
+    return _exact_p_of_keys(keys)[inverse.reshape(-1)]
+
+
+def _hwe_keys(counts: NDArray[np.int32]) -> NDArray[np.int64]:
+    """What the exact test depends on, shape (m, 3): calls, copies of the rarer allele, heterozygotes."""
+    n0, n1, n2 = (counts[:, k].astype(np.int64) for k in range(3))
+    return np.column_stack([n0 + n1 + n2, 2 * np.minimum(n0, n2) + n1, n1])
+
+
+def _log_factorials(n: int) -> F64:
+    """Logarithms of 0! to n!."""
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+
+
+def _log_table_probability(keys: NDArray[np.int64]) -> F64:
+    """Log probability of each table given its allele counts (Wigginton et al., equation 1)."""
+    n, rare, het = keys.T
+    lf = _log_factorials(2 * int(n.max(initial=0)))
+    hom_rare, hom_common = (rare - het) // 2, n - het - (rare - het) // 2
+    tables = lf[n] - lf[hom_rare] - lf[het] - lf[hom_common]
+    return het * math.log(2) + tables + lf[rare] + lf[2 * n - rare] - lf[2 * n]
+
+
+def _exact_p_of_keys(keys: NDArray[np.int64]) -> F64:
+    """P-values of sorted, distinct keys; those that share n and the rarer allele's count share one distribution."""
+    p = np.ones(len(keys))
+    if len(keys) == 0:
+        return p
+    starts = np.flatnonzero(np.r_[True, (keys[1:, :2] != keys[:-1, :2]).any(axis=1)])
+    for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
+        n, rare = (int(k) for k in keys[start, :2])
+        probability = _het_distribution(n, rare)
+        total = probability.sum()
+        for row in range(start, stop):
+            own = probability[(keys[row, 2] - rare % 2) // 2]
+            p[row] = min(1.0, probability[probability <= own].sum() / total)
+    return p
+
+
+def _het_distribution(n: int, rare: int) -> F64:
+    """Relative probabilities of rare % 2, rare % 2 + 2, ..., rare heterozygotes, the likeliest being 1.
+
+    P(h + 2)/P(h) = 4 r c / ((h + 1)(h + 2)) with r and c homozygotes of the two alleles at h heterozygotes.
+    """
+    het = np.arange(rare % 2, rare - 1, 2, dtype=np.float64)
+    hom_rare = (rare - het) / 2
+    ratio = 4 * hom_rare * (n - het - hom_rare) / ((het + 1) * (het + 2))
+    mode = int(np.count_nonzero(ratio >= 1))  # the ratios fall
+    up = np.cumprod(ratio[mode:])
+    down = np.cumprod(1 / ratio[:mode][::-1])[::-1]
+    return np.concatenate([down, [1.0], up])
+
+
+# --- filters on dosages -----------------------------------------------------------------------------------------
+
+
+def count_dosages(dosages: F64) -> NDArray[np.int32]:
+    """Counts of the nearest calls (bounds 0.5 and 1.5, as GEMMA's for the Hardy-Weinberg test), and of missing ones.
+
+    Parameters
+    ----------
+    dosages : ndarray of float64, shape (m, n), nan missing
+
+    Returns
+    -------
+    ndarray of int32, shape (m, 4)
+    """
+    n0 = np.count_nonzero(dosages < 0.5, axis=1)
+    n1 = np.count_nonzero((dosages >= 0.5) & (dosages < 1.5), axis=1)
+    n2 = np.count_nonzero(dosages >= 1.5, axis=1)
+    return np.column_stack([n0, n1, n2, dosages.shape[1] - n0 - n1 - n2]).astype(np.int32)
+
+
+def filter_dosages(dosages: F64, config: LmmConfig) -> NDArray[np.uint8]:
+    """GEMMA's filters of dosages: as `filter_counts`, but monomorphic means that all values are equal.
+
+    Parameters
+    ----------
+    dosages : ndarray of float64, shape (m, n), nan missing
+    config : LmmConfig
+
+    Returns
+    -------
+    ndarray of uint8, shape (m,)
+    """
+    counts = count_dosages(dosages)
+    reason = np.zeros(len(dosages), np.uint8)
+    n_called = dosages.shape[1] - counts[:, 3]
+    _mark(reason, MISSING, counts[:, 3] > config.miss * dosages.shape[1])
+    if not config.notsnp:
+        total = np.nansum(dosages, axis=1)
+        af = np.divide(total, 2 * n_called, out=np.full(len(total), np.nan), where=n_called > 0)
+        _mark(reason, MAF, (af < config.maf) | (af > 1.0 - config.maf))
+    low = np.fmin.reduce(dosages, axis=1, initial=np.inf)
+    high = np.fmax.reduce(dosages, axis=1, initial=-np.inf)
+    _mark(reason, MONOMORPHIC, low >= high)
+    _filter_hwe(reason, counts, config)
+    return reason
+
+
+# --- covariates -------------------------------------------------------------------------------------------------
+
+
+def r2_with_covariates(genotypes: NDArray[np.int8] | F64, basis: F64, block: int = 256) -> F64:
+    """How much of each variant the covariates explain: x'W (W'W)⁻¹ W'x / x'x.
+
+    x has its missing values replaced by the mean and is not centred, and W includes the intercept, so that a frequent
+    variant has a large value by itself: this is GEMMA's definition. GEMMA applies it only where W has a second column.
+
+    Parameters
+    ----------
+    genotypes : ndarray of int8 (-127 missing) or float64 (nan missing), shape (m, n)
+    basis : ndarray of float64, shape (n, c)
+        Orthonormal columns that span W.
+    block : int
+        Variants held as float64 at a time; the result of one does not depend on it.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        0 for a variant that is 0 for everybody; nan where all are missing.
+    """
+    m = len(genotypes)
+    r2 = np.zeros(m)
+    for start in range(0, m, block):
+        x = genotypes[start : start + block].astype(np.float64)
+        missing = np.isnan(x) if genotypes.dtype.kind == "f" else x < 0
+        x[missing] = 0.0
+        n_called = x.shape[1] - missing.sum(axis=1)
+        mean = np.divide(x.sum(axis=1), n_called, out=np.full(len(x), np.nan), where=n_called > 0)
+        np.copyto(x, mean[:, None], where=missing)
+        # einsum, not BLAS: a row's sum is then the same in every block and with any number of threads.
+        xx = np.einsum("mn,mn->m", x, x)
+        xq = np.stack([np.einsum("mn,n->m", x, q) for q in np.ascontiguousarray(basis.T)], axis=1)
+        np.divide((xq * xq).sum(axis=1), xx, out=r2[start : start + block], where=xx != 0)
+    return r2

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jamma.core.errors import InputError, Problems, UsageError
-from jamma.io.tables import BimTable, PathLike, read_variant_list
-from jamma.io.text import attempt, plural, show, some
+from jamma.hwe import hwe_chi2_p, hwe_exact_below
+from jamma.io.tables import BimTable, read_variant_list
+from jamma.io.text import PathLike, attempt, plural, show, show_path, some
 from jamma.lmm.schema import LmmConfig
 
 F64 = NDArray[np.float64]
@@ -111,31 +112,23 @@ def select_variants(
     warnings: list[str] = []
     reason = np.zeros(bim.n_variants, np.uint8)
 
-    def drop(code: int, find: Callable[[], Mask]) -> None:
-        out = attempt(problems, find)
+    steps: list[tuple[int, object, Callable[[Any], Mask]]] = [
+        (NOT_IN_SNPS, snps_file, lambda path: ~_listed(path, bim, False, notes, warnings)),
+        (NOT_IN_KSNPS, ksnps_file, lambda path: ~_listed(path, bim, False, notes, warnings)),
+        (NOT_EXTRACTED, extract, lambda path: ~_listed(path, bim, True, notes, warnings)),
+        (EXCLUDED, exclude, lambda path: _listed(path, bim, True, notes, warnings)),
+        (OTHER_CHROMOSOME, chromosomes, lambda names: ~_on_chromosomes(names, bim)),
+        (OUTSIDE_REGION, region, lambda text: ~_in_region(text, bim)),
+    ]
+    for code, wanted, find in steps:
+        out = attempt(problems, find, wanted) if wanted is not None else None
         if out is not None:
-            reason[out & (reason == KEPT)] = code
-
-    def unlisted(path: PathLike, all_tokens: bool = False) -> Mask:
-        return ~_listed(path, bim, all_tokens, notes, warnings)
-
-    if snps_file is not None:
-        drop(NOT_IN_SNPS, lambda: unlisted(snps_file))
-    if ksnps_file is not None:
-        drop(NOT_IN_KSNPS, lambda: unlisted(ksnps_file))
-    if extract is not None:
-        drop(NOT_EXTRACTED, lambda: unlisted(extract, all_tokens=True))
-    if exclude is not None:
-        drop(EXCLUDED, lambda: _listed(exclude, bim, True, notes, warnings))
-    if chromosomes is not None:
-        drop(OTHER_CHROMOSOME, lambda: ~_on_chromosomes(chromosomes, bim))
-    if region is not None:
-        drop(OUTSIDE_REGION, lambda: ~_in_region(region, bim))
+            _mark(reason, code, out)
     problems.raise_if_any()
     rows = np.flatnonzero(reason == KEPT).astype(np.int64)
     if len(rows) == 0:
         why = ", ".join(f"{n:,} {name}" for name, n in count_reasons(reason).items())
-        raise InputError(f"{show(bim.path)}: none of {plural(bim.n_variants, 'variant')} is left ({why})")
+        raise InputError(f"{show_path(bim.path)}: none of {plural(bim.n_variants, 'variant')} is left ({why})")
     return VariantSelection(rows=rows, reason=reason, notes=tuple(notes), warnings=tuple(warnings))
 
 
@@ -144,16 +137,14 @@ def _listed(path: PathLike, bim: BimTable, all_tokens: bool, notes: list[str], w
     wanted = read_variant_list(path, all_tokens=all_tokens)
     mask = np.fromiter(map(wanted.__contains__, bim.rs), bool, bim.n_variants)
     found = {bim.rs[i] for i in np.flatnonzero(mask)}
-    name = show(path)
+    name = show_path(path)
     if not found:
-        raise InputError(
-            f"{name}: none of {plural(len(wanted), 'variant ID')} ({some(list(wanted))}) is in {show(bim.path)}, which "
-            f"has IDs such as {some(bim.rs[:4])}"
-        )
+        ids = f"none of {plural(len(wanted), 'variant ID')} ({some(list(wanted))})"
+        raise InputError(f"{name}: {ids} is in {show_path(bim.path)}, which has IDs such as {some(bim.rs[:4])}")
     unmatched = [rs for rs in wanted if rs not in found]
     if unmatched:
         of = f"{len(unmatched):,} of {plural(len(wanted), 'variant ID')}"
-        warnings.append(f"{name}: {of} not in {show(bim.path)} ({some(unmatched)})")
+        warnings.append(f"{name}: {of} not in {show_path(bim.path)} ({some(unmatched)})")
     notes.append(f"{name}: {plural(len(wanted), 'variant ID')}, {plural(int(mask.sum()), 'variant')} matched")
     return mask
 
@@ -164,7 +155,7 @@ def _on_chromosomes(chromosomes: Iterable[str], bim: BimTable) -> Mask:
     there = list(dict.fromkeys(bim.chrom))
     unknown = sorted(names.difference(there))
     if unknown:
-        have = f"not in {show(bim.path)}, which has {some(there, 30)}"
+        have = f"not in {show_path(bim.path)}, which has {some(there, 30)}"
         raise InputError([f"chromosome {show(name)}: {have}" for name in unknown])
     return np.fromiter(map(names.__contains__, bim.chrom), bool, bim.n_variants)
 
@@ -195,7 +186,7 @@ def _in_region(region: str, bim: BimTable) -> Mask:
     if not inside.any():
         ps = bim.ps[here]
         raise InputError(
-            f"-region {show(region)}: no variant of {show(bim.path)}; those of chromosome {show(chrom)} are at "
+            f"-region {show(region)}: no variant of {show_path(bim.path)}; those of chromosome {show(chrom)} are at "
             f"{ps.min():,} to {ps.max():,}"
         )
     return inside
@@ -257,111 +248,6 @@ def _filter_hwe(reason: NDArray[np.uint8], counts: NDArray[np.int32], config: Lm
     if config.hwe_exact > 0:
         rows = np.flatnonzero(reason == KEPT)
         reason[rows[hwe_exact_below(counts[rows], config.hwe_exact)]] = HWE_EXACT
-
-
-def hwe_chi2_p(counts: NDArray[np.int32]) -> F64:
-    """P-value of the chi-square test (df 1) of Hardy-Weinberg proportions.
-
-    With n0, n1, n2 individuals with 0, 1, 2 copies, n calls, a = 2 n2 + n1 and b = 2 n0 + n1 copies of the alleles, the
-    sum over the three genotypes of (observed - expected)²/expected is n ((4 n0 n2 - n1²) / (a b))².
-
-    Parameters
-    ----------
-    counts : ndarray of int32, shape (m, 4)
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        1 for a variant with one allele.
-    """
-    n0, n1, n2 = (counts[:, k].astype(np.float64) for k in range(3))
-    both = (2 * n0 + n1) * (2 * n2 + n1)
-    f = np.divide(4 * n0 * n2 - n1 * n1, both, out=np.zeros(len(n0)), where=both > 0)
-    z = np.abs(f) * np.sqrt((n0 + n1 + n2) / 2)  # chi-square is 2 z², and its tail erfc(z)
-    return np.fromiter(map(math.erfc, z.tolist()), np.float64, len(z))
-
-
-def hwe_exact_below(counts: NDArray[np.int32], threshold: float) -> Mask:
-    """Whether the exact Hardy-Weinberg p-value is below `threshold`, shape (m,).
-
-    Equal counts are computed once. The observed table's own probability is a lower bound of the p-value, and settles
-    most variants by look-ups of log factorials; the others need the distribution of `hwe_exact_p`.
-    """
-    keys, inverse = np.unique(_hwe_keys(counts), axis=0, return_inverse=True)
-    below = _log_table_probability(keys) < math.log(threshold) + 1e-9
-    below[below] = _exact_p_of_keys(keys[below]) < threshold
-    return below[inverse.reshape(-1)]
-
-
-def hwe_exact_p(counts: NDArray[np.int32]) -> F64:
-    """Exact p-value of Hardy-Weinberg proportions.
-
-    The probability, given the alleles' counts, of all tables that are no more likely than the one observed.
-
-    Parameters
-    ----------
-    counts : ndarray of int32, shape (m, 4)
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-
-    References
-    ----------
-    Wigginton, Cutler, Abecasis (2005), Am J Hum Genet 76:887-893, equations 1 and 2.
-    """
-    keys, inverse = np.unique(_hwe_keys(counts), axis=0, return_inverse=True)
-    return _exact_p_of_keys(keys)[inverse.reshape(-1)]
-
-
-def _hwe_keys(counts: NDArray[np.int32]) -> NDArray[np.int64]:
-    """What the exact test depends on, shape (m, 3): calls, copies of the rarer allele, heterozygotes."""
-    n0, n1, n2 = (counts[:, k].astype(np.int64) for k in range(3))
-    return np.column_stack([n0 + n1 + n2, 2 * np.minimum(n0, n2) + n1, n1])
-
-
-def _log_factorials(n: int) -> F64:
-    """Logarithms of 0! to n!."""
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-
-
-def _log_table_probability(keys: NDArray[np.int64]) -> F64:
-    """Log probability of each table given its allele counts (Wigginton et al., equation 1)."""
-    n, rare, het = keys.T
-    lf = _log_factorials(2 * int(n.max(initial=0)))
-    hom_rare, hom_common = (rare - het) // 2, n - het - (rare - het) // 2
-    tables = lf[n] - lf[hom_rare] - lf[het] - lf[hom_common]
-    return het * math.log(2) + tables + lf[rare] + lf[2 * n - rare] - lf[2 * n]
-
-
-def _exact_p_of_keys(keys: NDArray[np.int64]) -> F64:
-    """P-values of sorted, distinct keys; those that share n and the rarer allele's count share one distribution."""
-    p = np.ones(len(keys))
-    if len(keys) == 0:
-        return p
-    starts = np.flatnonzero(np.r_[True, (keys[1:, :2] != keys[:-1, :2]).any(axis=1)])
-    for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
-        n, rare = (int(k) for k in keys[start, :2])
-        probability = _het_distribution(n, rare)
-        total = probability.sum()
-        for row in range(start, stop):
-            own = probability[(keys[row, 2] - rare % 2) // 2]
-            p[row] = min(1.0, probability[probability <= own].sum() / total)
-    return p
-
-
-def _het_distribution(n: int, rare: int) -> F64:
-    """Relative probabilities of rare % 2, rare % 2 + 2, ..., rare heterozygotes, the likeliest being 1.
-
-    P(h + 2)/P(h) = 4 r c / ((h + 1)(h + 2)) with r and c homozygotes of the two alleles at h heterozygotes.
-    """
-    het = np.arange(rare % 2, rare - 1, 2, dtype=np.float64)
-    hom_rare = (rare - het) / 2
-    ratio = 4 * hom_rare * (n - het - hom_rare) / ((het + 1) * (het + 2))
-    mode = int(np.count_nonzero(ratio >= 1))  # the ratios fall
-    up = np.cumprod(ratio[mode:])
-    down = np.cumprod(1 / ratio[:mode][::-1])[::-1]
-    return np.concatenate([down, [1.0], up])
 
 
 # --- filters on dosages -----------------------------------------------------------------------------------------

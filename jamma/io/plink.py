@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from jamma.core.errors import InputError, InsufficientMemoryError, Problems
 from jamma.io.readers import GenotypeChunk
 from jamma.io.tables import BimTable, FamTable, read_bim, read_fam
-from jamma.io.text import attempt, open_binary, plural, show
+from jamma.io.text import attempt, open_binary, plural, show_path
 
 MAGIC = b"\x6c\x1b"
 SNP_MAJOR = 1
@@ -62,7 +62,7 @@ def check_bed(path: Path, n_samples: int | None, n_variants: int | None) -> None
     with open_binary(path) as file:
         head = file.read(HEADER_BYTES)
         size = file.seek(0, os.SEEK_END)
-    name = show(path)
+    name = show_path(path)
     if head[:2] == b"\x1f\x8b":
         raise InputError(f"{name}: compressed by gzip, expected a plain .bed; decompress it")
     if head[:2] != MAGIC:
@@ -189,10 +189,12 @@ class PlinkReader:
             calls = self._bed.read((self._samples, rows), dtype="int8", order="F")
         except MemoryError:
             raise InsufficientMemoryError(
-                f"{show(self.path)}: {len(rows):,} variants of {self.n_samples:,} individuals do not fit in memory"
+                f"{show_path(self.path)}: {len(rows):,} variants of {self.n_samples:,} individuals do not fit in memory"
             ) from None
         except (OSError, ValueError, IndexError) as error:
-            raise InputError(f"{show(self.path)}: cannot be read ({error}); did it change while in use?") from error
+            raise InputError(
+                f"{show_path(self.path)}: cannot be read ({error}); did it change while in use?"
+            ) from error
         return calls.T
 
 
@@ -229,7 +231,7 @@ class PlinkData:
     @cached_property
     def phenotypes(self) -> NDArray[np.float64]:
         """All phenotype columns of the .fam: float64, shape (n_samples, n_phenotypes), nan where missing."""
-        return self.fam.phenotypes(range(1, self.fam.n_phenotypes + 1))[0]
+        return self.fam.phenotypes(range(1, self.fam.n_phenotypes + 1)).values
 
     def snp_info(self) -> list[dict[str, Any]]:
         """One dict a variant with keys chr, rs, pos, a1 (the allele that is counted) and a0."""

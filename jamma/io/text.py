@@ -13,12 +13,13 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar
 
 from jamma.core.errors import MAX_PROBLEMS_SHOWN, InputError, Problems
 
+PathLike = str | os.PathLike[str]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ MAX_LINE_BYTES = 1 << 26  # a table has no line of 64 MiB; a genome or a binary 
 MAX_EXPANSION = 100  # of gzip: text shrinks 3 to 20 times, a bomb 1,000 times
 FREE_EXPANSION_BYTES = 1 << 28
 MAX_TOKEN_SHOWN = 40
+MAX_PATH_SHOWN = 1000
 
 _CONTROL = bytes(c for c in range(32) if c not in b"\t\n\r") + b"\x7f"
 _CONTROL_CHARACTER = re.compile(b"[" + re.escape(_CONTROL) + b"]")
@@ -37,13 +39,17 @@ _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
 FOREIGN_MISSING = frozenset({"NaN", "nan", "NAN", "."})
 
 
-def show(token: object) -> str:
-    """A token or a path as one printable, bounded piece of a message."""
-    text = os.fspath(token) if isinstance(token, os.PathLike) else str(token)
-    limit = 400 if isinstance(token, os.PathLike) else MAX_TOKEN_SHOWN
+def show(token: object, limit: int = MAX_TOKEN_SHOWN) -> str:
+    """A token as one printable, bounded piece of a message."""
+    text = str(token)
     cut = text if len(text) <= limit else text[: limit - 3] + "..."
     safe = cut.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in safe)
+
+
+def show_path(path: PathLike) -> str:
+    """A path as one printable piece of a message."""
+    return show(os.fspath(path), MAX_PATH_SHOWN)
 
 
 def some(tokens: list[str], n: int = 3) -> str:
@@ -68,8 +74,8 @@ def attempt(problems: Problems, read: Callable[P, T], *args: P.args, **kwargs: P
 class FileProblems:
     """What is wrong with one file; keeps the first lines and the count, so that a hostile file costs no memory."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = show(Path(path))
+    def __init__(self, path: PathLike) -> None:
+        self.path = show_path(path)
         self.n = 0
         self._lines: list[str] = []
 
@@ -88,6 +94,11 @@ class FileProblems:
             place = "".join(f":{k}" for k in (row, column) if k is not None)
             self._lines.append(f"{self.path}{place}: {text}")
 
+    def extend(self, texts: Iterable[str]) -> None:
+        """Add some that concern the whole file."""
+        for text in texts:
+            self.add(None, None, text)
+
     def raise_if_any(self) -> None:
         """Raise `InputError` with the problems, if there are any."""
         if self.n > len(self._lines):
@@ -96,9 +107,9 @@ class FileProblems:
             raise InputError(self._lines)
 
 
-def open_binary(path: str | os.PathLike[str]) -> BinaryIO:
+def open_binary(path: PathLike) -> BinaryIO:
     """Open a file for reading; `InputError` says why it cannot be."""
-    name = show(Path(path))
+    name = show_path(path)
     try:
         if Path(path).is_dir():
             raise InputError(f"{name}: a folder, expected a file")
@@ -117,14 +128,14 @@ def _nearby(path: Path) -> str:
     try:
         names = [entry.name for _, entry in zip(range(2000), os.scandir(path.parent), strict=False)]
     except (OSError, ValueError):
-        return f"; there is no folder {show(path.parent)}" if not path.parent.exists() else ""
+        return f"; there is no folder {show_path(path.parent)}" if not path.parent.exists() else ""
     near = get_close_matches(path.name, names, n=1, cutoff=0.75)
     return f"; did you mean {show(near[0])}?" if near else ""
 
 
-def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def _blocks(path: PathLike) -> Iterator[bytes]:
     """The bytes of a file, decompressed where it is gzip, about a megabyte at a time."""
-    name = show(Path(path))
+    name = show_path(path)
     with open_binary(path) as raw:
         try:
             compressed = raw.read(2) == b"\x1f\x8b"
@@ -149,7 +160,7 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
             raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
 
 
-def line_blocks(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+def line_blocks(path: PathLike) -> Iterator[tuple[int, bytes]]:
     """Whole lines, a block at a time.
 
     Yields
@@ -179,7 +190,7 @@ def line_blocks(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
             held += rest
             if len(held) > MAX_LINE_BYTES:
                 raise InputError(
-                    f"{show(Path(path))}:{row}: a line of more than {MAX_LINE_BYTES >> 20} MiB; expected a text table"
+                    f"{show_path(path)}:{row}: a line of more than {MAX_LINE_BYTES >> 20} MiB; expected a text table"
                 )
             continue
         block, held = held + whole, rest
@@ -191,12 +202,12 @@ def line_blocks(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
         yield row, held
 
 
-def _refuse_utf16(path: str | os.PathLike[str], start: bytes) -> None:
+def _refuse_utf16(path: PathLike, start: bytes) -> None:
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise InputError(f"{show(Path(path))}: text in UTF-16, expected UTF-8; save it as UTF-8 or as plain text")
+        raise InputError(f"{show_path(path)}: text in UTF-16, expected UTF-8; save it as UTF-8 or as plain text")
 
 
-def _refuse_control(path: str | os.PathLike[str], row: int, block: bytes) -> None:
+def _refuse_control(path: PathLike, row: int, block: bytes) -> None:
     """Raise if a block holds a byte that no text has: a binary file given by mistake."""
     if len(block.translate(None, _CONTROL)) == len(block):
         return
@@ -204,12 +215,12 @@ def _refuse_control(path: str | os.PathLike[str], row: int, block: bytes) -> Non
     assert match is not None
     row += block.count(b"\n", 0, match.start())
     raise InputError(
-        f"{show(Path(path))}:{row}: byte {match[0][0]:#04x}, expected text; "
+        f"{show_path(path)}:{row}: byte {match[0][0]:#04x}, expected text; "
         "this is a binary or damaged file, or not the file that was meant"
     )
 
 
-def lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+def lines(path: PathLike) -> Iterator[tuple[int, str]]:
     """Row number (1-based) and text of each line; blank lines at the end of the file are left out."""
     n_blank = 0
     for first, block in line_blocks(path):

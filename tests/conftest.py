@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -81,30 +82,33 @@ class HardCase:
 @pytest.fixture(scope="session")
 def hard_cases() -> list[HardCase]:
     """480 problems: n 30 to 119, K of low and full rank or flat, heritability 0 to 0.999, 1 to 5 covariate columns."""
+    with threadpool_limits(1):  # many tiny decompositions
+        return [make_hard_case(seed) for seed in range(480)]
+
+
+def make_hard_case(seed: int) -> HardCase:
+    """One of `hard_cases`."""
     heritabilities = (0.0, 0.05, 0.3, 0.6, 0.9, 0.99, 0.999, 0.5)
-    cases = []
-    for seed in range(480):
-        rng = np.random.default_rng([2024, seed])
-        n, c, h2 = int(rng.integers(30, 120)), 1 + seed % 5, heritabilities[seed % 8]
-        kind = ("full", "low", "families", "structure", "flat")[seed % 6 % 5]
-        rank = {"full": 3 * n, "low": max(2, n // 4), "families": 2 * n, "structure": 2 * n, "flat": 1}[kind]
-        g = rng.binomial(2, rng.uniform(0.05, 0.5, rank), (n, rank)).astype(float)
-        if kind == "families":
-            g = g[np.arange(n) // 4 * 4] + rng.binomial(1, 0.02, g.shape)
-        if kind == "structure":
-            g[: n // 3] += rng.binomial(1, 0.7, rank)
-        k = np.eye(n) if kind == "flat" else np.cov(g.T, rowvar=False, bias=True) * n / rank
-        k = k - k.mean(0) - k.mean(1)[:, None] + k.mean()
-        d, u = np.linalg.eigh(k)
-        d = np.where(d < 1e-10, 0.0, d)
-        w = np.column_stack([np.ones(n), rng.normal(size=(n, c - 1))])
-        x = np.column_stack([rng.binomial(2, f, n) for f in rng.uniform(0.1, 0.9, 3)]).astype(float)
-        genetic = u @ (np.sqrt(d) * rng.normal(size=n)) / np.sqrt(d.mean())
-        y = (
-            np.sqrt(h2) * genetic
-            + np.sqrt(1 - h2) * rng.normal(size=n)
-            + (seed % 3) * 0.3 * x[:, 0]
-            + w @ rng.normal(size=c)
-        )
-        cases.append(HardCase(k, d, u, w, y, x[:, x.std(0) > 0], kind))
-    return cases
+    rng = np.random.default_rng([2024, seed])
+    n, c, h2 = int(rng.integers(30, 120)), 1 + seed % 5, heritabilities[seed % 8]
+    kind = ("full", "low", "families", "structure", "flat")[seed % 6 % 5]
+    rank = {"full": 3 * n, "low": max(2, n // 4), "families": 2 * n, "structure": 2 * n, "flat": 1}[kind]
+    g = rng.binomial(2, rng.uniform(0.05, 0.5, rank), (n, rank)).astype(float)
+    if kind == "families":
+        g = g[np.arange(n) // 4 * 4] + rng.binomial(1, 0.02, g.shape)
+    if kind == "structure":
+        g[: n // 3] += rng.binomial(1, 0.7, rank)
+    k = np.eye(n) if kind == "flat" else np.cov(g.T, rowvar=False, bias=True) * n / rank
+    k = k - k.mean(0) - k.mean(1)[:, None] + k.mean()
+    d, u = np.linalg.eigh(k)
+    d = np.where(d < 1e-10, 0.0, d)
+    w = np.column_stack([np.ones(n), rng.normal(size=(n, c - 1))])
+    x = np.column_stack([rng.binomial(2, f, n) for f in rng.uniform(0.1, 0.9, 3)]).astype(float)
+    genetic = u @ (np.sqrt(d) * rng.normal(size=n)) / np.sqrt(d.mean())
+    y = (
+        np.sqrt(h2) * genetic
+        + np.sqrt(1 - h2) * rng.normal(size=n)
+        + (seed % 3) * 0.3 * x[:, 0]
+        + w @ rng.normal(size=c)
+    )
+    return HardCase(k, d, u, w, y, x[:, x.std(0) > 0], kind)

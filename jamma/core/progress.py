@@ -159,13 +159,8 @@ class Bar(_Shown):
         self, phase: str, total: int | None, unit: str, expected_s: float | None, stream: TextIO, notebook: bool
     ):
         super().__init__(phase, total, unit, expected_s, stream)
-        options: dict[str, Any] = {
-            "desc": phase,
-            "unit": f" {unit}",
-            "dynamic_ncols": True,
-            "miniters": 0,
-            "delay": DELAY_S,
-        }
+        options: dict[str, Any] = {"desc": phase, "unit": f" {unit}", "miniters": 0, "delay": DELAY_S}
+        options |= {"dynamic_ncols": True} if notebook or has_size(stream) else {"ncols": 80, "nrows": 24}
         if total is not None:
             options |= {"total": total, "unit_scale": total >= 100_000}
         elif expected_s is not None:
@@ -193,8 +188,8 @@ class Bar(_Shown):
         self._bar.close()
 
 
-def has_width(stream: TextIO) -> bool:
-    """Whether the terminal tells its width; some (of scripts, of containers) say 0, and tqdm would print nothing."""
+def has_size(stream: TextIO) -> bool:
+    """Whether the terminal tells its size; some (of scripts, of containers) say 0, and tqdm would print nothing."""
     try:
         return os.get_terminal_size(stream.fileno()).columns > 0
     except (OSError, ValueError):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-290  # of a table's probability relative to the likeliest; smaller p-values are 0
 
 
 def hwe_chi2_p(counts: NDArray[np.int32]) -> F64:
@@ -35,13 +38,17 @@ def hwe_chi2_p(counts: NDArray[np.int32]) -> F64:
 def hwe_exact_below(counts: NDArray[np.int32], threshold: float) -> NDArray[np.bool_]:
     """Whether the exact Hardy-Weinberg p-value is below `threshold`, shape (m,).
 
-    Equal counts are computed once. The observed table's own probability is a lower bound of the p-value, and settles
-    most variants by look-ups of log factorials; the others need the distribution of `hwe_exact_p`.
+    The observed table's own probability P bounds the p-value: it is at least P, and at most P times the number of
+    tables that the allele counts allow. Log factorials so settle most variants; the others need `hwe_exact_p`.
     """
-    keys, inverse = np.unique(_hwe_keys(counts), axis=0, return_inverse=True)
-    below = _log_table_probability(keys) < math.log(threshold) + 1e-9
-    below[below] = _exact_p_of_keys(keys[below]) < threshold
-    return below[inverse.reshape(-1)]
+    keys = _hwe_keys(counts)
+    log_p = _log_table_probability(keys)
+    n_tables = keys[:, 1] // 2 + 1
+    slack = 1e-7  # of the log factorials' sums, far above their error and without effect on the result
+    below = log_p + np.log(n_tables) < math.log(threshold) - slack
+    open_ = np.flatnonzero(~below & (log_p < math.log(threshold) + slack))
+    below[open_] = hwe_exact_p(counts[open_]) < threshold
+    return below
 
 
 def hwe_exact_p(counts: NDArray[np.int32]) -> F64:
@@ -91,25 +98,43 @@ def _exact_p_of_keys(keys: NDArray[np.int64]) -> F64:
     if len(keys) == 0:
         return p
     starts = np.flatnonzero(np.r_[True, (keys[1:, :2] != keys[:-1, :2]).any(axis=1)])
-    for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
-        n, rare = (int(k) for k in keys[start, :2])
-        probability = _het_distribution(n, rare)
+    ends = [*starts[1:].tolist(), len(keys)]
+    for start, stop in zip(starts.tolist(), ends, strict=True):
+        first, probability = _het_distribution(int(keys[start, 0]), int(keys[start, 1]))
         total = probability.sum()
-        for row in range(start, stop):
-            own = probability[(keys[row, 2] - rare % 2) // 2]
+        for row, k in enumerate((keys[start:stop, 2] - first) // 2, start):
+            own = probability[k] if 0 <= k < len(probability) else 0.0
             p[row] = min(1.0, probability[probability <= own].sum() / total)
     return p
 
 
-def _het_distribution(n: int, rare: int) -> F64:
-    """Relative probabilities of rare % 2, rare % 2 + 2, ..., rare heterozygotes, the likeliest being 1.
+def _het_distribution(n: int, rare: int) -> tuple[int, F64]:
+    """Relative probabilities of h = first, first + 2, ... heterozygotes.
 
-    P(h + 2)/P(h) = 4 r c / ((h + 1)(h + 2)) with r and c homozygotes of the two alleles at h heterozygotes.
+    P(h + 2)/P(h) = 4 r c / ((h + 1)(h + 2)) with r and c homozygotes of the two alleles at h heterozygotes. The
+    recurrence starts near the mode and stops in both directions where nothing is left that a float64 holds.
     """
-    het = np.arange(rare % 2, rare - 1, 2, dtype=np.float64)
-    hom_rare = (rare - het) / 2
-    ratio = 4 * hom_rare * (n - het - hom_rare) / ((het + 1) * (het + 2))
-    mode = int(np.count_nonzero(ratio >= 1))  # the ratios fall
-    up = np.cumprod(ratio[mode:])
-    down = np.cumprod(1 / ratio[:mode][::-1])[::-1]
-    return np.concatenate([down, [1.0], up])
+    middle = rare * (2 * n - rare) // (2 * n) if n else 0
+    middle = min(rare, middle + (middle - rare) % 2)
+
+    def ratio(het: F64) -> F64:
+        hom_rare = (rare - het) / 2
+        return 4 * hom_rare * (n - het - hom_rare) / ((het + 1) * (het + 2))
+
+    up = _products(lambda k: ratio(middle + 2 * k), (rare - middle) // 2)
+    down = _products(lambda k: 1 / ratio(middle - 2 - 2 * k), middle // 2)
+    return middle - 2 * len(down), np.concatenate([down[::-1], [1.0], up])
+
+
+def _products(factor: Callable[[F64], F64], n: int, block: int = 512) -> F64:
+    """Running products of factor(0), factor(1), ..., n of them or until they are negligible."""
+    parts: list[F64] = [np.empty(0)]
+    last = 1.0
+    for start in range(0, n, block):
+        k = np.arange(start, min(start + block, n), dtype=np.float64)
+        products: F64 = last * np.cumprod(factor(k), dtype=np.float64)
+        parts.append(products)
+        last = float(products[-1])
+        if last < NEGLIGIBLE:
+            break
+    return np.concatenate(parts)

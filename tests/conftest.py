@@ -112,3 +112,28 @@ def make_hard_case(seed: int) -> HardCase:
         + w @ rng.normal(size=c)
     )
     return HardCase(k, d, u, w, y, x[:, x.std(0) > 0], kind)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A function that writes a small file (text as UTF-8) into the test's folder and gives its path."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file
+
+
+@pytest.fixture
+def problems(tmp_path):
+    """A function that calls a reader of broken input, and gives the problems told, without the test's folder."""
+    from jamma.core.errors import InputError
+
+    def problems_of(read, *args, **kwargs) -> list[str]:
+        with pytest.raises(InputError) as error:
+            read(*args, **kwargs)
+        return [line.replace(f"{tmp_path}/", "") for line in error.value.problems]
+
+    return problems_of

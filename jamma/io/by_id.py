@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -16,6 +16,7 @@ from jamma.io.tables import FamTable
 from jamma.io.text import FileProblems, PathLike, lines, plural, show, show_path, some, split_blank
 
 ID_NAMES = ("FID", "IID")
+MAX_UNNAMED_COLUMNS = 1000  # a table of measurements, of which all were taken for covariates by mistake
 
 
 def match_individuals(path: PathLike, fam: FamTable) -> tuple[NDArray[np.bool_], list[str]]:
@@ -143,28 +144,25 @@ def read_table_by_id(
     problems = FileProblems(path)
     rows = lines(path)
     header = _read_header(rows, problems, option, names, columns)
-    read_names = [header.names[c] for c in header.columns]
-    text = _text_columns(problems, text_columns, read_names)
+    text = _text_columns(problems, text_columns, [header.names[c] for c in header.columns])
     parse = NumberParser(problems, minus_nine_missing=minus_nine_missing)
-    values = np.full((fam.n_samples, len(header.columns)), np.nan)
-    labels: dict[int, list[str]] = {k: [""] * fam.n_samples for k in text}
     match = _Matcher(fam, problems, with_fid=header.fid is not None)
+    table = NumberTable(
+        values=np.full((fam.n_samples, len(header.columns)), np.nan),
+        names=tuple(header.names[c] for c in header.columns),
+        labels={k: [""] * fam.n_samples for k in text},
+    )
     for row, fields in _fields(rows, header, problems):
         i = match(row, fields[header.fid] if header.fid is not None else "", fields[header.iid])
-        if i < 0:
-            continue
-        for k, c in enumerate(header.columns):
-            if k in labels:
-                labels[k][i] = label(fields[c])
+        for k, c in enumerate(header.columns if i >= 0 else ()):
+            if k in text:
+                table.labels[k][i] = label(fields[c])
             elif fields[c]:
-                values[i, k] = parse(fields[c], row, c + 1)
+                table.values[i, k] = parse(fields[c], row, c + 1)
     match.check()
     problems.raise_if_any()
     notes, warnings = match.report()
-    return NumberTable(
-        values=values, names=tuple(read_names), labels=labels, notes=notes,
-        warnings=(*warnings, *parse.warnings(for_gemma=False)),
-    )  # fmt: skip
+    return replace(table, notes=notes, warnings=(*warnings, *parse.warnings(for_gemma=False)))
 
 
 def _read_header(
@@ -202,6 +200,10 @@ def _read_header(
                         1, None, f"column {c} was asked for, the table has {len(data)} ({some_names(header, data)})"
                     )
     problems.raise_if_any()
+    if len(chosen) > MAX_UNNAMED_COLUMNS and not names:
+        hint = f"name those that you want by {option}-name"
+        problems.add(1, None, f"{len(chosen):,} columns, expected at most {MAX_UNNAMED_COLUMNS:,}; {hint}")
+        problems.raise_if_any()
     if not chosen:
         raise InputError(f"{problems.path}:1: no column but the IDs, expected at least one")
     return _Header(delimiter, header, ids.index("FID") if "FID" in ids else None, ids.index("IID"), chosen)

@@ -111,11 +111,11 @@ def open_binary(path: PathLike) -> BinaryIO:
     """Open a file for reading; `InputError` says why it cannot be."""
     name = show_path(path)
     try:
-        if Path(path).is_dir():
-            raise InputError(f"{name}: a folder, expected a file")
         return open(path, "rb")
     except FileNotFoundError:
         raise InputError(f"{name}: no such file{_nearby(Path(path))}") from None
+    except IsADirectoryError:
+        raise InputError(f"{name}: a folder, expected a file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{name}: cannot be opened ({reason})") from None

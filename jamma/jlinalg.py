@@ -12,20 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jamma._blas import blas, discovery
+from jamma._blas.checks import check_info, check_square_finite, workspace, writable
 from jamma._blas.config import MAX_LP64_ROWS, BlasConfig, config, ilp64, show_config
+from jamma._blas.reductions import eigvals_banded, eigvals_tridiagonal, tridiagonalize
 from jamma.core import threads
 from jamma.core.errors import InsufficientMemoryError, JammaError, NumericalError
 
-__all__ = ["BlasConfig", "config", "eigh", "gemm", "show_config", "symmetrize", "syrk"]
-
-
-def _check_info(routine: str, info: int) -> None:
-    """Raise what LAPACK's info stands for."""
-    if info == 0:
-        return
-    if info > 0:
-        raise NumericalError(f"{routine} did not converge (info = {info}); are the matrix's entries finite?")
-    raise RuntimeError(f"{routine} refused argument {-info}; this is a fault in jamma")
+__all__ = [
+    "BlasConfig",
+    "config",
+    "eigh",
+    "eigvals_banded",
+    "eigvals_tridiagonal",
+    "gemm",
+    "show_config",
+    "symmetrize",
+    "syrk",
+    "tridiagonalize",
+]
 
 
 def _refuse_lp64(n_rows: int) -> None:
@@ -202,22 +206,14 @@ def symmetrize(out: NDArray[np.float64]) -> NDArray[np.float64]:
     return out
 
 
-def _workspace(*sizes: int, dtype: Any = np.float64) -> tuple[NDArray[Any], ...]:
-    """Uninitialised arrays; InsufficientMemoryError where one cannot be had."""
-    try:
-        return tuple(np.empty(size, dtype) for size in sizes)
-    except MemoryError as error:
-        raise InsufficientMemoryError(f"LAPACK's workspace: {error}") from error
-
-
 def _evd(a: NDArray[np.float64], uplo: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """DSYEVD in place on a Fortran-ordered matrix."""
     w, work = np.empty(a.shape[0]), np.empty(1)
     iwork = np.empty(1, np.int64)
-    _check_info("DSYEVD", blas.dsyevd(uplo, a, w, work, iwork))
+    check_info("DSYEVD", blas.dsyevd(uplo, a, w, work, iwork))
     if a.shape[0] > 1:
-        (work,), (iwork,) = _workspace(int(work[0])), _workspace(int(iwork[0]), dtype=np.int64)
-        _check_info("DSYEVD", blas.dsyevd(uplo, a, w, work, iwork))
+        work, iwork = workspace(int(work[0])), workspace(int(iwork[0]), np.int64)
+        check_info("DSYEVD", blas.dsyevd(uplo, a, w, work, iwork))
     return w, a
 
 
@@ -226,14 +222,14 @@ def _evr(a: NDArray[np.float64], uplo: str) -> tuple[NDArray[np.float64], NDArra
     n_rows = a.shape[0]
     w, work = np.empty(n_rows), np.empty(1)
     iwork, isuppz = np.empty(1, np.int64), np.empty(2 * n_rows, np.int64)
-    z = _workspace(n_rows * n_rows)[0].reshape((n_rows, n_rows), order="F")
+    z = workspace(n_rows * n_rows).reshape((n_rows, n_rows), order="F")
     if n_rows > 1:
-        _check_info("DSYEVR", blas.dsyevr(uplo, a, w, z, isuppz, work, iwork)[0])
-        (work,), (iwork,) = _workspace(int(work[0])), _workspace(int(iwork[0]), dtype=np.int64)
+        check_info("DSYEVR", blas.dsyevr(uplo, a, w, z, isuppz, work, iwork)[0])
+        work, iwork = workspace(int(work[0])), workspace(int(iwork[0]), np.int64)
     else:
         work, iwork = np.empty(26), np.empty(10, np.int64)
     info, found = blas.dsyevr(uplo, a, w, z, isuppz, work, iwork)
-    _check_info("DSYEVR", info)
+    check_info("DSYEVR", info)
     if found != n_rows:
         raise NumericalError(f"DSYEVR found {found} of {n_rows} eigenvalues")
     return w, z
@@ -285,27 +281,17 @@ def eigh(
     if driver not in ("auto", "evd", "evr"):
         raise ValueError(f"driver {driver!r}: expected auto, evd or evr")
     a = np.asarray(a)
-    if a.ndim != 2 or a.shape[0] != a.shape[1]:
-        raise ValueError(f"a square matrix is needed, not {a.shape}")
-    n_rows = a.shape[0]
     use_blas = ilp64()
     if not use_blas:
-        _refuse_lp64(n_rows)
-    if not all(np.isfinite(a[first : first + 1024]).all() for first in range(0, n_rows, 1024)):
-        raise ValueError("the matrix has entries that are not finite")
-    if n_rows == 0:
+        _refuse_lp64(max(a.shape))
+    check_square_finite(a)
+    if a.shape[0] == 0:
         return np.empty(0), np.empty((0, 0), order="F")
     with threads.blas_threads(n_threads):
         if not use_blas:
             w, v = np.linalg.eigh(np.asarray(a, dtype=np.float64))
             return w, np.asfortranarray(v)
-        usable = (
-            overwrite and a.dtype == np.float64 and a.flags.writeable and (a.flags.c_contiguous or a.flags.f_contiguous)
-        )
-        try:
-            matrix = a if usable else np.array(a, dtype=np.float64, order="A")
-        except MemoryError as error:
-            raise InsufficientMemoryError(f"a copy of the matrix: {error}") from error
+        matrix = writable(a, overwrite)
         # Memory by rows is the transpose by columns: its lower triangle is then the upper one.
         uplo, matrix = ("L", matrix) if matrix.flags.f_contiguous else ("U", matrix.T)
         if driver == "evr":

@@ -23,6 +23,11 @@ cdef blas_int syrk(
     double alpha, const double* a, blas_int lda, double beta, double* c, blas_int ldc,
 ) noexcept nogil
 
+cdef blas_int syr2k(
+    char uplo, char trans, blas_int n, blas_int k,
+    double alpha, const double* a, blas_int lda, const double* b, blas_int ldb, double beta, double* c, blas_int ldc,
+) noexcept nogil
+
 cdef blas_int syevd(
     char jobz, char uplo, blas_int n, double* a, blas_int lda, double* w,
     double* work, blas_int lwork, blas_int* iwork, blas_int liwork,
@@ -34,3 +39,14 @@ cdef blas_int syevr(
     double* z, blas_int ldz, blas_int* isuppz,
     double* work, blas_int lwork, blas_int* iwork, blas_int liwork,
 ) noexcept nogil
+
+cdef blas_int sytrd(
+    char uplo, blas_int n, double* a, blas_int lda, double* d, double* e, double* tau, double* work, blas_int lwork,
+) noexcept nogil
+
+cdef blas_int sbtrd(
+    char vect, char uplo, blas_int n, blas_int kd, double* ab, blas_int ldab, double* d, double* e,
+    double* q, blas_int ldq, double* work,
+) noexcept nogil
+
+cdef blas_int sterf(blas_int n, double* d, double* e) noexcept nogil

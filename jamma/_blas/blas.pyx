@@ -17,8 +17,12 @@ cdef extern from "resolve.h":
         JAMMA_BLAS_idamax
         JAMMA_BLAS_dgemm
         JAMMA_BLAS_dsyrk
+        JAMMA_BLAS_dsyr2k
         JAMMA_BLAS_dsyevd
         JAMMA_BLAS_dsyevr
+        JAMMA_BLAS_dsytrd
+        JAMMA_BLAS_dsbtrd
+        JAMMA_BLAS_dsterf
         JAMMA_RESOLVE_OK
         JAMMA_RESOLVE_NO_FILE
         JAMMA_RESOLVE_NO_SYMBOLS
@@ -41,6 +45,9 @@ ctypedef void (*dgemm_t)(
 ctypedef void (*dsyrk_t)(
     char*, char*, blas_int*, blas_int*, double*, const double*, blas_int*, double*, double*, blas_int*,
     size_t, size_t) noexcept nogil
+ctypedef void (*dsyr2k_t)(
+    char*, char*, blas_int*, blas_int*, double*, const double*, blas_int*, const double*, blas_int*, double*, double*,
+    blas_int*, size_t, size_t) noexcept nogil
 ctypedef void (*dsyevd_t)(
     char*, char*, blas_int*, double*, blas_int*, double*, double*, blas_int*, blas_int*, blas_int*, blas_int*,
     size_t, size_t) noexcept nogil
@@ -48,6 +55,13 @@ ctypedef void (*dsyevr_t)(
     char*, char*, char*, blas_int*, double*, blas_int*, double*, double*, blas_int*, blas_int*, double*, blas_int*,
     double*, double*, blas_int*, blas_int*, double*, blas_int*, blas_int*, blas_int*, blas_int*,
     size_t, size_t, size_t) noexcept nogil
+ctypedef void (*dsytrd_t)(
+    char*, blas_int*, double*, blas_int*, double*, double*, double*, double*, blas_int*, blas_int*,
+    size_t) noexcept nogil
+ctypedef void (*dsbtrd_t)(
+    char*, char*, blas_int*, blas_int*, double*, blas_int*, double*, double*, double*, blas_int*, double*, blas_int*,
+    size_t, size_t) noexcept nogil
+ctypedef void (*dsterf_t)(blas_int*, double*, double*, blas_int*) noexcept nogil
 
 cdef jamma_blas active
 cdef bint loaded = False
@@ -90,6 +104,18 @@ cdef blas_int syrk(
     return 0
 
 
+cdef blas_int syr2k(
+    char uplo, char trans, blas_int n, blas_int k,
+    double alpha, const double* a, blas_int lda, const double* b, blas_int ldb, double beta, double* c, blas_int ldc,
+) noexcept nogil:
+    """One triangle of C ← α (A Bᵀ + B Aᵀ) + β C (trans N) or α (Aᵀ B + Bᵀ A) + β C (trans T)."""
+    if not loaded:
+        return NOT_LOADED
+    (<dsyr2k_t>active.routine[JAMMA_BLAS_dsyr2k])(
+        &uplo, &trans, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1)
+    return 0
+
+
 cdef blas_int syevd(
     char jobz, char uplo, blas_int n, double* a, blas_int lda, double* w,
     double* work, blas_int lwork, blas_int* iwork, blas_int liwork,
@@ -116,6 +142,39 @@ cdef blas_int syevr(
     (<dsyevr_t>active.routine[JAMMA_BLAS_dsyevr])(
         &jobz, &range_, &uplo, &n, a, &lda, &vl, &vu, &il, &iu, &abstol, m, w, z, &ldz, isuppz,
         work, &lwork, iwork, &liwork, &info, 1, 1, 1)
+    return info
+
+
+cdef blas_int sytrd(
+    char uplo, blas_int n, double* a, blas_int lda, double* d, double* e, double* tau, double* work, blas_int lwork,
+) noexcept nogil:
+    """A = Q T Qᵀ with T tridiagonal (d, e) and Q as reflectors in A and tau."""
+    cdef blas_int info = 0
+    if not loaded:
+        return NOT_LOADED
+    (<dsytrd_t>active.routine[JAMMA_BLAS_dsytrd])(&uplo, &n, a, &lda, d, e, tau, work, &lwork, &info, 1)
+    return info
+
+
+cdef blas_int sbtrd(
+    char vect, char uplo, blas_int n, blas_int kd, double* ab, blas_int ldab, double* d, double* e,
+    double* q, blas_int ldq, double* work,
+) noexcept nogil:
+    """A band matrix B = Q T Qᵀ with T tridiagonal (d, e); the band is destroyed."""
+    cdef blas_int info = 0
+    if not loaded:
+        return NOT_LOADED
+    (<dsbtrd_t>active.routine[JAMMA_BLAS_dsbtrd])(
+        &vect, &uplo, &n, &kd, ab, &ldab, d, e, q, &ldq, work, &info, 1, 1)
+    return info
+
+
+cdef blas_int sterf(blas_int n, double* d, double* e) noexcept nogil:
+    """Eigenvalues of the tridiagonal matrix (d, e), ascending in d; e is destroyed."""
+    cdef blas_int info = 0
+    if not loaded:
+        return NOT_LOADED
+    (<dsterf_t>active.routine[JAMMA_BLAS_dsterf])(&n, d, e, &info)
     return info
 
 
@@ -233,3 +292,31 @@ def dsyevr(
             c'V', c'A', triangle, a.shape[0], &a[0, 0], a.shape[0], 0.0, 0.0, 0, 0, 0.0, &found, &w[0],
             &z[0, 0], a.shape[0], &isuppz[0], &work[0], lwork, &iwork[0], -1 if lwork < 0 else iwork.shape[0])
     return info, found
+
+
+def dsytrd(double[::1, :] a, double[::1] d, double[::1] e, double[::1] tau, double[::1] work):
+    """T in d and e, reflectors below the subdiagonal of a and in tau (all of n elements); returns info."""
+    cdef blas_int lwork = -1 if work.shape[0] == 1 and a.shape[0] > 1 else work.shape[0]
+    cdef blas_int info
+    with nogil:
+        info = sytrd(c'L', a.shape[0], &a[0, 0], a.shape[0], &d[0], &e[0], &tau[0], &work[0], lwork)
+    return info
+
+
+def dsbtrd(double[::1, :] band, double[::1] d, double[::1] e, double[::1] work):
+    """T in d and e (n elements each) of a lower band (kd + 1, n), which is destroyed; returns info."""
+    cdef double unused = 0
+    cdef blas_int info
+    with nogil:
+        info = sbtrd(
+            c'N', c'L', band.shape[1], band.shape[0] - 1, &band[0, 0], band.shape[0], &d[0], &e[0], &unused, 1,
+            &work[0])
+    return info
+
+
+def dsterf(double[::1] d, double[::1] e):
+    """Eigenvalues in d of the tridiagonal matrix with diagonal d and off-diagonal e[:n-1]; returns info."""
+    cdef blas_int info
+    with nogil:
+        info = sterf(d.shape[0], &d[0], &e[0])
+    return info

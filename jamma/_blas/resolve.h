@@ -8,7 +8,7 @@ typedef int64_t blas_int;
 
 /* The order is that of the enum and of the names; the first one is the probe, the rest are what jamma calls. */
 #define JAMMA_BLAS_ROUTINES(X) \
-    X(idamax) X(dgemm) X(dsyrk) X(dsyevd) X(dsyevr)
+    X(idamax) X(dgemm) X(dsyrk) X(dsyr2k) X(dsyevd) X(dsyevr) X(dsytrd) X(dsbtrd) X(dsterf)
 
 #define JAMMA_ENUM(name) JAMMA_BLAS_##name,
 enum { JAMMA_BLAS_ROUTINES(JAMMA_ENUM) JAMMA_BLAS_N };

@@ -73,3 +73,16 @@ def test_row_scaled_vectors():
     np.testing.assert_allclose(scaled.gram(v, LAMBDAS), plain.gram(v * scale[:, None], LAMBDAS), rtol=1e-12)
     z = scaled.node_columns(v, LAMBDAS)
     np.testing.assert_allclose(np.einsum("qrn,np->rpq", z, v), scaled.gram(v, LAMBDAS), rtol=1e-10, atol=1e-10)
+
+
+def test_dosages_do_not_depend_on_chunk_or_threads(case):
+    _, basis, vectors = case
+    dosages = np.random.default_rng(5).uniform(0, 2, (600, 150))
+    columns = basis.node_columns(vectors[:, :1], LAMBDAS)[0]
+    whole = basis.dosage_sums(dosages, columns, LAMBDAS, 1)
+    np.testing.assert_allclose(whole[0], basis.reference_sums(dosages, columns, LAMBDAS)[0], rtol=1e-12)
+    for ours, expected in zip(basis.dosage_sums(dosages, columns, LAMBDAS, 3), whole, strict=True):
+        np.testing.assert_array_equal(ours, expected)
+    for part in (slice(0, 1), slice(5, 300), slice(599, 600), slice(256, 513)):
+        for ours, expected in zip(basis.dosage_sums(dosages[part], columns, LAMBDAS, 2), whole, strict=True):
+            np.testing.assert_array_equal(ours, expected[part])

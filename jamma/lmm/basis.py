@@ -7,14 +7,23 @@ variant: f_xb(λ_r) = xᵀ z_r with z_r = H(λ_r)⁻¹ b.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jamma import jlinalg
+from jamma._core import rotate
 from jamma._core.genotypes import PackedCalls
+from jamma.core.threads import blas_threads
 
 F64 = NDArray[np.float64]
+
+#: Dosages are multiplied in panels of exactly this many rows, the last one padded with zeros, so that the BLAS does the
+#: same for a variant whatever the chunk is.
+PANEL_ROWS = 256
 
 
 class Basis(Protocol):
@@ -124,11 +133,40 @@ class EigenBasis:
         xz : ndarray of float64, shape (k, M)
             The products of x with the columns.
         """
-        return self.reference_sums(packed.decode(), columns, lambdas)
+        weights = self._padded_weights(lambdas)
+        xx, xz = rotate.rotate_sums(packed, self.vectors.T, columns, weights, n_threads=n_threads)
+        counts = packed.counts
+        totals = counts[:, 1] + 4.0 * counts[:, 2] + counts[:, 3] * packed.means**2
+        return self._finish(xx, totals, len(lambdas)), xz
 
     def dosage_sums(self, dosages: F64, columns: F64, lambdas: F64, n_threads: int = 1) -> tuple[F64, F64]:
-        """`sums` of dosages: float64, shape (k, n), no NaN."""
-        return self.reference_sums(dosages, columns, lambdas)
+        """`sums` of dosages: float64, shape (k, n), no NaN. By matrix products of the BLAS."""
+        weights = self._padded_weights(lambdas)
+        xx = np.empty((len(dosages), weights.shape[1]))
+        xz = np.empty((len(dosages), len(columns)))
+
+        def panel(rows: F64, at: slice, n_rows: int) -> None:
+            rotated = jlinalg.gemm(rows, self.vectors)
+            rotated *= rotated
+            xx[at] = jlinalg.gemm(rotated, weights)[:n_rows]
+            xz[at] = jlinalg.gemm(rows, columns.T)[:n_rows]
+
+        in_panels(panel, dosages, n_threads)
+        return self._finish(xx, (dosages * dosages).sum(axis=1), len(lambdas)), xz
+
+    def _padded_weights(self, lambdas: F64) -> F64:
+        """h_i(λ_r); then ones (λ = 0) if the basis is incomplete; then zeros up to a multiple of 8 columns."""
+        n_nodes = len(lambdas) + (not self._is_complete)
+        weights = np.zeros((len(self._values), -(-n_nodes // 8) * 8))
+        weights[:, : len(lambdas)] = self._weights(lambdas)
+        weights[:, len(lambdas) : n_nodes] = 1.0
+        return weights
+
+    def _finish(self, xx: F64, totals: F64, n_nodes: int) -> F64:
+        """The sums at the nodes, with the part of x outside an incomplete basis; totals is xᵀx."""
+        if not self._is_complete:
+            xx[:, :n_nodes] += remainder(totals, xx[:, n_nodes])[:, None]
+        return np.ascontiguousarray(xx[:, :n_nodes])
 
     def reference_sums(self, dosages: F64, columns: F64, lambdas: F64) -> tuple[F64, F64]:
         """`dosage_sums` as its equation, in plain NumPy: what the kernels are compared with."""
@@ -137,6 +175,29 @@ class EigenBasis:
         if not self._is_complete:
             xx += remainder((dosages**2).sum(axis=1), squares.sum(axis=1))[:, None]
         return xx, dosages @ columns.T
+
+
+def in_panels(work: Callable[[F64, slice, int], None], dosages: F64, n_threads: int) -> None:
+    """Call work(rows, at, n_rows) for each panel of dosages on several threads, with the BLAS on one in each.
+
+    rows has shape (PANEL_ROWS, n), of which the first n_rows are dosages[at].
+    """
+
+    def one(start: int) -> None:
+        at = slice(start, min(start + PANEL_ROWS, len(dosages)))
+        rows = np.zeros((PANEL_ROWS, dosages.shape[1]))
+        rows[: at.stop - start] = dosages[at]
+        work(rows, at, at.stop - start)
+
+    starts = range(0, len(dosages), PANEL_ROWS)
+    with blas_threads(1):
+        if n_threads == 1:
+            for start in starts:
+                one(start)
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            for result in [pool.submit(one, start) for start in starts]:
+                result.result()
 
 
 def remainder(total: F64, part: F64) -> F64:

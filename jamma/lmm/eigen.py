@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jamma import jlinalg
 from jamma.core.errors import InputError, NumericalError
 
 F64 = NDArray[np.float64]
@@ -196,9 +197,10 @@ def eigendecompose_kinship(
         If LAPACK fails.
     """
     prepared = prepare_kinship(kinship, center=center, kinship_scale=kinship_scale, overwrite=overwrite)
-    values, vectors = np.linalg.eigh(prepared)
+    values, vectors = jlinalg.eigh(
+        prepared, driver=driver, overwrite=overwrite or prepared is not kinship, n_threads=n_threads
+    )
     values, n_zero, n_negative, smallest = clip_eigenvalues(values)
-    vectors = np.asfortranarray(vectors)
     if row_scale is not None:
         vectors *= row_scale[:, None]
     return EigenDecomposition(values, vectors, n_zero, n_negative, smallest)

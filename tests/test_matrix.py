@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from jamma.core.errors import InputError
 from jamma.io.arrays import newest_sibling, read_matrix
-from jamma.io.matrix import read_eigen, read_kinship, side_car_path, write_eigen, write_kinship
+from jamma.io.matrix import read_eigen, read_kinship, write_eigen, write_kinship
+from jamma.io.side_car import side_car_path
 
 
 def make_kinship(n, seed=0):
@@ -136,6 +137,13 @@ def test_side_car_by_hand_needs_two_columns(tmp_path):
     np.save(tmp_path / "k.npy", k)
     (tmp_path / "k.id.txt").write_text("f1 i2\nf0\ti0\r\nf0 i1\n")
     np.testing.assert_array_equal(read(tmp_path / "k.npy", 5, [0, 1, 2]), k[np.ix_([1, 2, 0], [1, 2, 0])])
+
+
+def test_ids_with_spaces(tmp_path):
+    k, fid, iid = make_kinship(3), ["a b", "c", "d"], ["x", "y z", "é "]
+    path = write_kinship(tmp_path / "k", "cXX", k, fid, iid)
+    got = read_kinship(path, n_total=3, fid=fid[::-1], iid=iid[::-1], index=np.arange(3))
+    np.testing.assert_array_equal(got, k[::-1, ::-1])
 
 
 def test_unknown_samples_are_counted_and_named(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import resource
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from jamma.core.errors import OutputError, UsageError
-from jamma.io import atomic
+from jamma.io import atomic, bgzf
 from jamma.io.atomic import AtomicFile, atomic_output
 from jamma.io.log import RunRecord
 from jamma.io.writers import AssocWriter, DroppedWriter, VariantText, assoc_path, first_statistic, write_log
@@ -144,6 +145,165 @@ def test_statistics_against_their_p_values():
     assert lrt == pytest.approx(n * np.log(ypy / (ypy - xpy**2 / xpx)), rel=1e-10)
 
 
+# --- other formats ---------------------------------------------------------------------------------------------------
+
+
+def in_pieces(chunk, size):
+    for s in range(0, len(chunk.index), size):
+        part = slice(s, s + size)
+        yield AssocChunk(
+            index=chunk.index[part], n_miss=chunk.n_miss[part], af=chunk.af[part],
+            statistics={k: v[part] for k, v in chunk.statistics.items()}, neg_log10_p=chunk.neg_log10_p[part],
+            reason=chunk.reason[part],
+        )  # fmt: skip
+
+
+def test_tsv_gz_is_the_same_text_in_indexable_blocks(tmp_path):
+    p = 30_000
+    bim, chunk = make_bim(p), make_chunk(range(p), 4)
+    with AssocWriter(tmp_path / "a.txt", bim, 4, n_samples=9) as writer:
+        writer.write(chunk)
+    packed = set()
+    for n_threads, size in ((1, p), (2, 7000), (3, 999)):
+        with AssocWriter(
+            assoc_path(tmp_path / "a", "tsv.gz"), bim, 4, fmt="tsv.gz", n_samples=9, n_threads=n_threads
+        ) as writer:
+            for piece in in_pieces(chunk, size):
+                writer.write(piece)
+        packed.add((tmp_path / "a.assoc.tsv.gz").read_bytes())
+    assert len(packed) == 1
+    data = packed.pop()
+    assert gzip.decompress(data) == (tmp_path / "a.txt").read_bytes()
+    places, place = [], 0
+    while place < len(data):  # every block is a gzip member that says how long it is
+        assert data[place : place + 4] == b"\x1f\x8b\x08\x04"
+        assert data[place + 12 : place + 16] == b"BC\x02\x00"
+        size = int.from_bytes(data[place + 16 : place + 18], "little") + 1
+        places.append(len(gzip.decompress(data[place : place + size])))
+        place += size
+    assert places[-1] == 0
+    assert set(places[:-2]) == {0xFF00}
+
+
+def test_blocks_that_do_not_compress():
+    data = np.random.default_rng(0).bytes(3 * bgzf.BLOCK + 5)
+    out = []
+    writer = bgzf.BgzfWriter(out.append, 2)
+    writer.write(data)
+    writer.finish()
+    assert gzip.decompress(b"".join(out)) == data
+    assert max(map(len, out)) <= 0x10000
+
+
+def read_tsv(path):
+    with gzip.open(path, "rt") as file:
+        return [line.split("\t") for line in file.read().splitlines()]
+
+
+@pytest.mark.parametrize("mode", [1, 3, 4])
+def test_gwas_ssf(tmp_path, mode):
+    bim = make_bim(6)
+    bim.chrom[:] = ["1", "chr2", "X", "MT", "26", "XY"]
+    bim.rs[1] = "my:variant"
+    chunk = make_chunk(range(6), mode)
+    p_name = next(name for name in STATISTICS[mode] if name.startswith("p_"))
+    chunk.statistics[p_name][:] = [0.5, 0.25, 0, 1e-320, 1, 1e-9]
+    chunk.neg_log10_p[:] = [0.3, 0.6, 1000.25, 320, 0, 9]
+    path = assoc_path(tmp_path / "a", "gwas-ssf")
+    with AssocWriter(
+        path, bim, mode, fmt="gwas-ssf", cols=("n", "stat"), n_samples=100,
+        metadata={"trait": 'height "cm"', "covariates": ["age", "sex"]},
+    ) as writer:  # fmt: skip
+        writer.write(chunk, NULL)
+    head, *rows = read_tsv(path)
+    assert head[:8] == [
+        "chromosome", "base_pair_location", "effect_allele", "other_allele", "beta", "standard_error",
+        "effect_allele_frequency", "p_value",
+    ]  # fmt: skip
+    assert head[8:] == ["rsid", "variant_name", "n", "stat"]
+    assert [row[0] for row in rows] == ["1", "2", "23", "25", "25", "23"]
+    assert [row[7] for row in rows] == [
+        "5.000000e-01", "2.500000e-01", "5.623413e-1001", "1.000000e-320", "1.000000e+00", "1.000000e-09"
+    ]  # fmt: skip
+    assert rows[1][8:10] == ["#NA", "my:variant"]
+    for k, row in enumerate(rows):
+        beta, se = chunk.statistics["beta"][k], chunk.statistics["se"][k]
+        assert row[1:7] == [str(k * 1000), "A", bim.allele0[k], f"{beta:.6e}", f"{se:.6e}", f"{chunk.af[k]:.6e}"]
+        assert row[10] == str(100 - chunk.n_miss[k])
+    assert writer.warnings == []
+    meta = (tmp_path / "a.gwas-ssf.tsv.gz-meta.yaml").read_text().splitlines()
+    assert f"data_file_md5sum: {hashlib.md5(path.read_bytes()).hexdigest()}" in meta
+    assert 'data_file_name: "a.gwas-ssf.tsv.gz"' in meta
+    assert "    sample_size: 100" in meta
+    assert r'  - "height \U00000022cm\U00000022"' in meta
+    assert '  - "sex"' in meta
+    assert "is_sorted: false" in meta
+
+
+def test_gwas_ssf_says_what_it_cannot_hold(tmp_path):
+    bim = make_bim(4)
+    bim.chrom[:] = ["1", "1", "2", "scaffold_7"]
+    bim.allele1[2] = "<DEL>"
+    chunk = make_chunk(range(4), 1)
+    chunk.statistics["beta"][1] = np.nan
+    with AssocWriter(tmp_path / "a.tsv", bim, 1, fmt="gwas-ssf", n_samples=100) as writer:
+        writer.write(chunk)
+    assert [w.split(": ")[1].split(" ", 2)[:2] for w in writer.warnings] == [["1", "variants"]] * 3
+    rows = (tmp_path / "a.tsv").read_text().splitlines()
+    assert len(rows) == 4
+    assert rows[3].startswith("scaffold_7\t")
+    with pytest.raises(UsageError, match="needs beta and se"):
+        AssocWriter(tmp_path / "b", bim, 2, fmt="gwas-ssf", n_samples=100)
+
+
+def test_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    p = 140_000
+    bim, chunk = make_bim(p), make_chunk(range(p), 4)
+    bim.rs[0] = "rs\udcff"
+    contents = set()
+    for size in (p, 37_777):
+        path = assoc_path(tmp_path / "a", "parquet")
+        with AssocWriter(path, bim, 4, fmt="parquet", cols=("n_obs", "neg_log10_p"), n_samples=100) as writer:
+            for piece in in_pieces(chunk, size):
+                writer.write(piece)
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+    table = parquet.read_table(path)
+    assert table.column_names == list(writer.columns)
+    assert table["rs"][:2].to_pylist() == [r"rs\xff", "rs1"]
+    assert table["ps"].type == "int64"
+    assert table["n_obs"].to_numpy().tolist() == (100 - chunk.n_miss).tolist()
+    np.testing.assert_array_equal(table["beta"].to_numpy(), chunk.statistics["beta"])
+    with pytest.raises(ValueError):
+        fail_after(AssocWriter(tmp_path / "b", bim, 4, fmt="parquet", n_samples=9), chunk)
+    assert os.listdir(tmp_path) == ["a.assoc.parquet"]
+
+
+def fail_after(writer, chunk):
+    with writer:
+        writer.write(chunk)
+        raise ValueError
+
+
+@pytest.mark.parametrize("fmt", ["gemma", "tsv.gz", "gwas-ssf"])
+def test_no_rows_and_failures_in_each_format(tmp_path, fmt):
+    bim = make_bim(50_000)
+    with AssocWriter(tmp_path / "empty", bim, 1, fmt=fmt, n_samples=9):
+        pass
+    assert (tmp_path / "empty").exists()
+    with pytest.raises(ValueError):
+        fail_after(AssocWriter(tmp_path / "b", bim, 1, fmt=fmt, n_samples=9, n_threads=2), make_chunk(range(50_000), 1))
+    assert not [name for name in os.listdir(tmp_path) if not name.startswith("empty")]
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"pip install 'jamma\[parquet\]'"):
+        AssocWriter(tmp_path / "a", make_bim(1), 1, fmt="parquet", n_samples=9)
+    assert os.listdir(tmp_path) == []
+
+
 def test_failed_rows_are_counted_by_reason(tmp_path):
     chunk = make_chunk([2, 3, 4], 1)
     chunk.reason[:] = [0, 7, 9]
@@ -251,6 +411,31 @@ def full_disk(code):
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
     return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, preexec_fn=limit)
+
+
+@pytest.mark.parametrize("fmt", ["tsv.gz", "gwas-ssf", "parquet"])
+def test_a_full_disk_in_each_format(tmp_path, fmt):
+    if fmt == "parquet":
+        pytest.importorskip("pyarrow")
+    done = full_disk(
+        "import sys, numpy as np\n"
+        "from types import SimpleNamespace\n"
+        "from jamma.core.errors import OutputError\n"
+        "from jamma.io.writers import AssocWriter\n"
+        "from jamma.lmm.schema import AssocChunk, STATISTICS\n"
+        "p = 300_000; rng = np.random.default_rng(0)\n"
+        "bim = SimpleNamespace(chrom=['1'] * p, rs=['r'] * p, ps=np.arange(p), allele1=['A'] * p, allele0=['C'] * p)\n"
+        "chunk = AssocChunk(index=np.arange(p), n_miss=np.zeros(p, np.int32), af=rng.random(p),\n"
+        "    neg_log10_p=np.ones(p),\n"
+        "    reason=np.zeros(p, np.uint8), statistics={s: rng.random(p) for s in STATISTICS[1]})\n"
+        "try:\n"
+        f"  with AssocWriter({str(tmp_path / 'a')!r}, bim, 1, fmt={fmt!r}, n_samples=9) as w: w.write(chunk)\n"
+        "except OutputError as error: print(error); sys.exit(error.exit_code)\n"
+    )
+    assert done.returncode == 1, done.stderr
+    assert "cannot be written: File too large" in done.stdout
+    assert done.stderr == ""
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("n_bytes", [100_001, 5_000_000])  # seen at the final flush, and while writing

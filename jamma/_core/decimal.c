@@ -139,6 +139,18 @@ char *decimal_write_e6(char *out, double x) {
     return exponent(out + 8, e);
 }
 
+char *decimal_write_p(char *out, double p, double neg_log10_p) {
+    if (!(p < 1e-290) || !(neg_log10_p > 280 && neg_log10_p < 1e9))
+        return decimal_write_e6(out, p);
+    double e = ceil(neg_log10_p);
+    char mantissa[DECIMAL_MAX_BYTES]; /* 1 to 10, the latter by rounding */
+    char *end = decimal_write_e6(mantissa, pow(10, e - neg_log10_p));
+    int64_t power = (int64_t)e - (end[-1] - '0');
+    memcpy(out, mantissa, 8);
+    memcpy(out + 8, "e-", 2);
+    return decimal_write_int(out + 10, power);
+}
+
 char *decimal_write_f3(char *out, double x) {
     if (!isfinite(x))
         return not_finite(out, x);

@@ -12,7 +12,7 @@
 
 enum { DECIMAL_MIN_POWER = -400, DECIMAL_MAX_POWER = 400 };
 
-/* Bytes that one number can take: 3 digits of an exponent, a point, signs; %.10g is the longest. */
+/* Bytes that one number can take: 3 digits of an exponent, a point, signs; %.3f below 1e15 is the longest. */
 enum { DECIMAL_MAX_BYTES = 24 };
 
 /* Entry k of the table; to be called for every k from DECIMAL_MIN_POWER to DECIMAL_MAX_POWER before anything else. */
@@ -22,6 +22,8 @@ void decimal_set_power(int k, uint64_t g, int t);
 char *decimal_write_e6(char *out, double x);    /* as printf's %.6e */
 char *decimal_write_f3(char *out, double x);    /* as %.3f, for |x| < 1e15; beyond as %.6e */
 char *decimal_write_g10(char *out, double x);   /* as %.10g */
+/* As e6, but from -log10 p where p itself is near or below the smallest normal double: 3.162278e-401. */
+char *decimal_write_p(char *out, double p, double neg_log10_p);
 char *decimal_write_int(char *out, int64_t x);  /* as %lld */
 
 /* Reads the number that begins at s and must end before end: decimal digits with point and exponent, nan, inf.

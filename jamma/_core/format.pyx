@@ -18,6 +18,7 @@ cdef extern from "decimal.h" nogil:
     char *decimal_write_e6(char *out, double x)
     char *decimal_write_f3(char *out, double x)
     char *decimal_write_g10(char *out, double x)
+    char *decimal_write_p(char *out, double p, double neg_log10_p)
     char *decimal_write_int(char *out, int64_t x)
     const char *decimal_read(const char *s, const char *end, double *x)
     int64_t decimal_count_slow()
@@ -62,9 +63,9 @@ cdef int64_t write_rows(
                     at = decimal_write_int(at, <int64_t>x)
                 elif code == c'f':
                     at = decimal_write_f3(at, x)
-                elif code == c'E' and x != x:
-                    memcpy(at, "#NA", 3)
-                    at += 3
+                elif code == c'p':
+                    at = decimal_write_p(at, x, values[v, i])
+                    v += 1
                 else:
                     at = decimal_write_e6(at, x)
             at[0] = c'\t'
@@ -88,9 +89,9 @@ def format_rows(
     rows : ndarray of int64, shape (m,)
         The variants, as rows of `offsets`.
     layout : bytes
-        One code a field: ``A`` and ``B`` text; ``d`` integer, ``e`` as %.6e, ``E`` the same with nan as ``#NA``,
-        ``f`` as %.3f.
-    values : ndarray of float64, shape (number of codes other than A and B, m)
+        One code a field: ``A`` and ``B`` text; ``d`` integer, ``e`` as %.6e, ``f`` as %.3f, ``p`` as %.6e of a
+        p-value and its -log10, which decides where the p-value is too small for a double.
+    values : ndarray of float64, shape (number of codes other than A and B, with p counted twice; m)
         The numbers, in the order of their codes; integers must be below 2**53.
     n_threads : int
         Threads to use; the bytes do not depend on it.
@@ -108,7 +109,7 @@ def format_rows(
     cdef int64_t m = rows.shape[0], p = (offsets.shape[0] - 1) // 2, n_numbers = 0, i, b, bound
     cdef int64_t n_blocks = max(1, min(n_threads, m // 64))
     for i in range(layout.shape[0]):
-        n_numbers += layout[i] != c'A' and layout[i] != c'B'
+        n_numbers += (layout[i] != c'A' and layout[i] != c'B') + (layout[i] == c'p')
     if values.shape[0] != n_numbers or (n_numbers and values.shape[1] != m) or layout.shape[0] == 0:
         raise ValueError(f"values of shape {values.shape[0]} x {values.shape[1]}, expected {n_numbers} x {m}")
     if m == 0:
@@ -437,6 +438,13 @@ def _write_many(const double[::1] x, str form):
             at[0] = c'\n'
             at += 1
     return begin[: at - begin].decode()
+
+
+def _write_p(double p, double neg_log10_p):
+    """A p-value as text (tests)."""
+    cdef char text[64]
+    cdef char *end = decimal_write_p(text, p, neg_log10_p)
+    return text[: end - text].decode()
 
 
 def _read(bytes text):

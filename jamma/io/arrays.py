@@ -298,9 +298,9 @@ def write_npy(path: Path, array: F64) -> Path:
     with AtomicFile(path) as target:
         target.write(header.getvalue())
         if data.size:
-            flat = memoryview(data.reshape(-1).view(np.uint8))
+            flat = data.reshape(-1).view(np.uint8)
             for first in range(0, len(flat), 64 << 20):
-                target.write(flat[first : first + (64 << 20)])
+                target.write(flat[first : first + (64 << 20)].data)
     return path
 
 

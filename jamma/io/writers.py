@@ -1,7 +1,6 @@
 """Association results and dropped variants to files, a chunk at a time; each file appears whole or not at all.
 
-A writer keeps nothing past a chunk. The default format is GEMMA's .assoc.txt to the byte; its numbers come from
-`jamma._core.format`, which rounds correctly on any number of threads and in any locale.
+A writer keeps nothing past a chunk. The default format is GEMMA's .assoc.txt to the byte.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jamma._core import format as _format
 from jamma.core.errors import UsageError
 from jamma.io.atomic import AtomicFile, atomic_output
+from jamma.io.formats import ParquetSink, SsfSink, TextSink, VariantTable, VariantText
 from jamma.io.log import MAX_FAILED_LISTED, RunRecord, write_log
 from jamma.lmm.schema import STATISTICS, AssocChunk, NullModel
 
@@ -37,6 +36,9 @@ __all__ = [
 #: Formats and the endings of their files.
 FORMATS: dict[str, str] = {
     "gemma": ".assoc.txt",
+    "tsv.gz": ".assoc.tsv.gz",
+    "parquet": ".assoc.parquet",
+    "gwas-ssf": ".gwas-ssf.tsv.gz",
 }
 
 #: Columns that ``--cols`` adds, in this order after GEMMA's.
@@ -48,63 +50,9 @@ EXTRA_COLUMNS: dict[str, str] = {
 }
 
 
-class VariantTable(Protocol):
-    """What the writers need of a .bim: sequences of equal length."""
-
-    chrom: Sequence[str]
-    rs: Sequence[str]
-    ps: Any
-    allele1: Sequence[str]
-    allele0: Sequence[str]
-
-
 def assoc_path(stem: str | os.PathLike[str], fmt: str = "gemma") -> Path:
     """File name of a result: the stem (folder and ``-o`` name) and the ending of the format."""
     return Path(f"{os.fspath(stem)}{FORMATS[fmt]}")
-
-
-class VariantText:
-    """The names of a chunk's variants as one run of bytes.
-
-    Several writers of one run (many phenotypes) share one object, so that the text of a chunk is made once.
-
-    Parameters
-    ----------
-    bim : VariantTable
-    """
-
-    def __init__(self, bim: VariantTable):
-        self.bim = bim
-        self._index: NDArray[np.int64] | None = None
-        self._taken: tuple[bytes, NDArray[np.int64]] = (b"", np.zeros(1, dtype=np.int64))
-
-    def take(self, index: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
-        """Bytes and offsets of ``chr rs ps`` and ``allele1 allele0`` of the variants `index`, alternately."""
-        if self._index is None or not np.array_equal(self._index, index):
-            b = self.bim
-            ps = np.asarray(b.ps)
-            texts = []
-            for i in index.tolist():
-                texts.append(f"{b.chrom[i]}\t{b.rs[i]}\t{ps[i]}")
-                texts.append(f"{b.allele1[i]}\t{b.allele0[i]}")
-            self._taken = encode_texts(texts)
-            self._index = index.copy()
-        return self._taken
-
-
-def encode_texts(texts: list[str]) -> tuple[bytes, NDArray[np.int64]]:
-    """The texts one after the other, as UTF-8 (other bytes as read), and where each begins and the last ends."""
-    joined = "".join(texts)
-    if joined.isascii():
-        lengths = [len(t) for t in texts]
-        data = joined.encode("ascii")
-    else:
-        pieces = [t.encode("utf-8", "surrogateescape") for t in texts]
-        lengths = [len(t) for t in pieces]
-        data = b"".join(pieces)
-    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return data, offsets
 
 
 def first_statistic(
@@ -159,25 +107,33 @@ class AssocWriter:
     n_samples : int
         Samples in the analysis.
     n_threads : int
-        Threads that format; the bytes do not depend on it.
+        Threads that format and compress; the bytes do not depend on it.
     reasons : dict of int to str
         Texts of the codes in `AssocChunk.reason`.
+    metadata : dict
+        ``trait`` (str) and ``covariates`` (sequence of str) for the YAML of GWAS-SSF.
 
     Attributes
     ----------
+    path : Path
+        Final name.
+    columns : tuple of str
+        GEMMA's names of the columns, with the added ones.
     n_written : int
         Rows so far.
     failed : dict of str to int
         Rows whose statistics are nan, by reason.
     failed_rows : list of (str, str)
         Names and reasons of the first 10,000 of them.
+    warnings : list of str
+        What the format could not hold; complete after `commit`.
 
     Raises
     ------
     OutputError
         See `AtomicFile`.
     UsageError
-        Unknown format or column.
+        Unknown format or column, a format that the mode has no columns for, or pyarrow is missing.
     """
 
     def __init__(
@@ -191,35 +147,39 @@ class AssocWriter:
         n_samples: int,
         n_threads: int = 1,
         reasons: dict[int, str] | None = None,
+        metadata: dict[str, Any] | None = None,
     ):
         if fmt not in FORMATS:
             raise UsageError(f"--out-format {fmt}: expected {', '.join(FORMATS)}")
         unknown = [c for c in cols if c not in EXTRA_COLUMNS]
         if unknown:
             raise UsageError(f"--cols {','.join(unknown)}: expected some of {', '.join(EXTRA_COLUMNS)}")
-        self.text = bim if isinstance(bim, VariantText) else VariantText(bim)
-        self.mode, self.n_samples, self.n_threads = mode, n_samples, n_threads
+        if fmt == "gwas-ssf" and "beta" not in STATISTICS[mode]:
+            raise UsageError(
+                f"--out-format gwas-ssf: needs beta and se, which -lmm {mode} does not have; use -lmm 1 or 4"
+            )
+        text = bim if isinstance(bim, VariantText) else VariantText(bim)
+        self.mode, self.n_samples = mode, n_samples
         self.cols = tuple(c for c in EXTRA_COLUMNS if c in cols)
         self.columns = ("chr", "rs", "ps", "n_miss", "allele1", "allele0", "af", *STATISTICS[mode], *self.cols)
         self.n_written = 0
         self.failed: dict[str, int] = {}
         self.failed_rows: list[tuple[str, str]] = []
-        self._reasons = reasons or {}
-        self._file = AtomicFile(path)
-        self.path = self._file.path
-        self._file.write(("\t".join(self.columns) + "\n").encode())
-        self._layout = b"AdBf" + b"e" * len(STATISTICS[mode])
-        self._layout += b"".join(b"d" if c in ("n", "n_obs") else b"e" for c in self.cols)
+        self._bim, self._reasons = text.bim, reasons or {}
+        self._sink: TextSink | ParquetSink
+        if fmt == "parquet":
+            self._sink = ParquetSink(Path(path), text, self.columns)
+        elif fmt == "gwas-ssf":
+            p_name = next(name for name in STATISTICS[mode] if name.startswith("p_"))
+            self._sink = SsfSink(Path(path), text, self.cols, p_name, n_samples, metadata or {}, n_threads)
+        else:
+            self._sink = TextSink(Path(path), text, self.columns, fmt == "tsv.gz", n_threads)
+        self.path = self._sink.file.path
 
-    def _extra(self, name: str, chunk: AssocChunk, null: NullModel | None) -> NDArray[np.float64]:
-        """One of the columns that ``--cols`` adds."""
-        if name == "n":
-            return np.full(len(chunk.index), self.n_samples, dtype=np.float64)
-        if name == "n_obs":
-            return self.n_samples - chunk.n_miss.astype(np.float64)
-        if name == "stat":
-            return first_statistic(self.mode, chunk.statistics, self.n_samples, null)
-        return chunk.neg_log10_p
+    @property
+    def warnings(self) -> list[str]:
+        """What the format could not hold."""
+        return self._sink.warnings
 
     def write(self, chunk: AssocChunk, null_model: NullModel | None = None) -> None:
         """Append the rows of a chunk.
@@ -230,18 +190,18 @@ class AssocWriter:
         null_model : NullModel, optional
             The model that these rows were tested against; only the column ``stat`` of modes 2 and 3 needs it.
         """
+        table = {
+            "n_miss": chunk.n_miss.astype(np.float64),
+            "af": chunk.af,
+            **chunk.statistics,
+            "n": np.full(len(chunk.index), self.n_samples, dtype=np.float64),
+            "n_obs": self.n_samples - chunk.n_miss.astype(np.float64),
+            "neg_log10_p": chunk.neg_log10_p,
+        }
+        if "stat" in self.cols:
+            table["stat"] = first_statistic(self.mode, chunk.statistics, self.n_samples, null_model)
         self._count_failed(chunk)
-        text, offsets = self.text.take(chunk.index)
-        names = STATISTICS[self.mode]
-        values = np.empty((2 + len(names) + len(self.cols), len(chunk.index)))
-        values[0], values[1] = chunk.n_miss, chunk.af
-        for k, name in enumerate(names):
-            values[2 + k] = chunk.statistics[name]
-        for k, name in enumerate(self.cols):
-            values[2 + len(names) + k] = self._extra(name, chunk, null_model)
-        rows = np.arange(len(chunk.index), dtype=np.int64)
-        for piece in _format.format_rows(text, offsets, rows, self._layout, values, self.n_threads):
-            self._file.write(piece)
+        self._sink.write(chunk, table)
         self.n_written += len(chunk.index)
 
     def _count_failed(self, chunk: AssocChunk) -> None:
@@ -250,15 +210,19 @@ class AssocWriter:
             reason = self._reasons.get(int(chunk.reason[i]), f"code {chunk.reason[i]}")
             self.failed[reason] = self.failed.get(reason, 0) + 1
             if len(self.failed_rows) < MAX_FAILED_LISTED:
-                self.failed_rows.append((str(self.text.bim.rs[int(chunk.index[i])]), reason))
+                self.failed_rows.append((str(self._bim.rs[int(chunk.index[i])]), reason))
 
     def commit(self) -> None:
         """Complete the file and give it its name."""
-        self._file.commit()
+        try:
+            self._sink.commit()
+        except BaseException:
+            self._sink.abort()
+            raise
 
     def abort(self) -> None:
         """Leave no file."""
-        self._file.abort()
+        self._sink.abort()
 
     def __enter__(self) -> AssocWriter:
         return self

@@ -128,12 +128,7 @@ def read_table_by_id(
     text_columns : sequence of int or str
         Columns that hold labels: by name, or 1-based among those that are read.
     minus_nine_missing : bool
-        Whether -9 is missing, as PLINK has it for phenotypes.
-
-    Returns
-    -------
-    NumberTable
-        Individuals that the table does not name have nan (and the label ``""``).
+        Whether -9 is missing, as PLINK has it for phenotypes. Individuals that the table does not name are, too.
 
     Raises
     ------

@@ -1,0 +1,272 @@
+"""The stages of a run: inputs, kinship, decomposition, association. `jamma.pipeline` puts them in order."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jamma.config import RunRequest
+from jamma.core.clock import Clock
+from jamma.core.errors import InputError
+
+if TYPE_CHECKING:
+    from jamma.io.readers import GenotypeChunk, GenotypeReader
+    from jamma.io.tables import BimTable, FamTable
+    from jamma.kinship import KinshipSum
+    from jamma.lmm.association import AssociationSetup, Basis, ChunkResult
+    from jamma.lmm.schema import LmmConfig
+    from jamma.plan import RunPlan
+    from jamma.samples import SampleSelection
+    from jamma.variants import VariantSelection
+
+log = logging.getLogger("jamma")
+
+
+@dataclass
+class Run:
+    """A run in progress: what was asked, what was read, what is known so far."""
+
+    request: RunRequest
+    clock: Clock
+    config: LmmConfig
+    fam: FamTable
+    bim: BimTable
+    samples: SampleSelection
+    test: VariantSelection
+    kinship_variants: VariantSelection
+    plan: RunPlan
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Something the log should say."""
+        self.notes.append(text)
+        log.info(text)
+
+    def warn(self, text: str) -> None:
+        """Something the user should see."""
+        self.warnings.append(text)
+        log.warning("warning: %s", text)
+
+    def reader(self, samples: NDArray[np.int64] | None) -> GenotypeReader:
+        """A reader of the run's genotypes over some rows of the .fam (None: all)."""
+        from jamma.io.plink import PlinkReader
+
+        whole = samples is not None and len(samples) == self.fam.n_samples
+        return PlinkReader(
+            self.request.bfile, None if whole else samples, self.plan.n_threads, fam=self.fam, bim=self.bim
+        )
+
+    def progress(self, phase: str, total: int):
+        """A progress display for one phase."""
+        from jamma.core.progress import progress
+
+        return progress(phase, total, "variants", enabled=self.request.show_progress)
+
+
+def load_inputs(request: RunRequest) -> Run:
+    """Read and check everything but genotypes and kinship, choose samples and variants, and plan the run."""
+    from jamma.io.plink import read_plink_tables
+    from jamma.lmm.schema import LmmConfig
+    from jamma.plan import make_plan
+    from jamma.samples import select_samples
+    from jamma.variants import select_variants
+
+    clock = Clock()
+    config = LmmConfig(
+        lmm_mode=request.lmm_mode or 1, l_min=request.l_min, l_max=request.l_max, maf=request.maf, miss=request.miss,
+        hwe=request.hwe, hwe_exact=request.hwe_exact, r2=request.r2, notsnp=request.notsnp,
+        chunk_size=request.chunk_size, n_threads=request.n_threads, basis=request.basis,
+    )  # fmt: skip
+    with clock.phase("load_s"):
+        fam, bim = read_plink_tables(request.bfile)
+        samples = select_samples(
+            fam,
+            phenotype_columns=request.phenotype_columns,
+            phenotype_file=request.phenotype_file,
+            pheno_table=request.pheno_table,
+            pheno_names=request.pheno_names,
+            covariate_file=request.covariate_file,
+            covar_table=request.covar_table,
+            covar_names=request.covar_names,
+            categorical=request.categorical_columns,
+            weights_file=request.weight_file,
+            keep=request.keep_file,
+            remove=request.remove_file,
+            phenotype_required=request.lmm_mode is not None,
+        )
+        lists = {"extract": request.extract_file, "exclude": request.exclude_file}
+        test = select_variants(bim, snps_file=request.snps_file, region=request.region, **lists)
+        kinship_list = request.ksnps_file or (request.snps_file if request.lmm_mode is None else None)
+        kinship_variants = select_variants(bim, snps_file=kinship_list, **lists)
+    run = Run(request, clock, config, fam, bim, samples, test, kinship_variants, make_plan(request, fam, bim, samples))
+    for source in (fam, bim, samples, test, kinship_variants):
+        for text in getattr(source, "warnings", ()):
+            if text not in run.warnings:
+                run.warn(text)
+        for text in getattr(source, "notes", ()):
+            if text not in run.notes:
+                run.note(text)
+    return run
+
+
+def sum_kinship(
+    run: Run,
+    total: KinshipSum,
+    reader: GenotypeReader,
+    rows: NDArray[np.int64],
+    mask: NDArray[np.bool_] | None,
+    on_chunk: Callable[[GenotypeChunk, NDArray[np.uint8]], None] | None = None,
+) -> Counter[int]:
+    """Add the variants `rows` that pass the filters to `total`.
+
+    Parameters
+    ----------
+    run : Run
+    total : KinshipSum
+    reader : GenotypeReader
+        Over the samples of the kinship.
+    rows : ndarray of int64
+        Rows of the .bim.
+    mask : ndarray of bool, shape (n_samples,), or None
+        Samples of the reader that the filters look at (GEMMA filters on the analysed ones); None: all.
+    on_chunk : callable, optional
+        Called with each chunk and its variants' reason codes.
+
+    Returns
+    -------
+    Counter
+        Variants by reason code; 0 are the ones that entered.
+    """
+    from jamma.core.background import read_ahead
+
+    reasons: Counter[int] = Counter()
+    small_mask = None if mask is None or mask.all() else np.ascontiguousarray(mask).view(np.uint8)
+    with run.clock.phase("kinship_s"), run.progress("kinship", len(rows)) as bar:
+        for chunk in read_ahead(reader.chunks(run.plan.chunk_size, rows)):
+            reason = _kinship_reasons(run, chunk, small_mask)
+            total.add(chunk, reason == 0)
+            reasons.update(reason.tolist())
+            if on_chunk is not None:
+                on_chunk(chunk, reason)
+            bar.update(chunk.n_variants)
+    return reasons
+
+
+def _kinship_reasons(run: Run, chunk: GenotypeChunk, mask: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+    """Filter codes of a chunk's variants, on the analysed samples."""
+    from jamma._core.genotypes import count_calls
+    from jamma.variants import REASON_R2, filter_counts, r2_with_covariates
+
+    counts = count_calls(chunk.calls, mask, run.plan.n_threads)
+    reason = filter_counts(counts, run.config)
+    w = run.samples.covariates
+    if w.shape[1] > 1 and run.config.r2 < 1:
+        rows = np.flatnonzero(reason == 0)
+        calls = chunk.calls if mask is None else np.ascontiguousarray(chunk.calls[:, mask.view(bool)])
+        r2 = r2_with_covariates(calls, rows, counts[rows], w, run.plan.n_threads)
+        reason[rows[r2 > run.config.r2]] = REASON_R2
+    return reason
+
+
+def require_variants(n: int, reasons: Counter[int], purpose: str) -> None:
+    """Raise when no variant is left, saying where they went."""
+    if n == 0:
+        from jamma.variants import describe_reasons
+
+        raise InputError(f"no variant is left {purpose}: {describe_reasons(reasons) or 'the fileset has none'}")
+
+
+def read_basis(run: Run) -> Basis:
+    """Kinship or eigen files of the request to the basis of the analysed samples."""
+    from jamma.io.matrix import read_eigen, read_kinship
+    from jamma.lmm.basis import EigenBasis
+
+    request, samples = run.request, run.samples
+    who = dict(fid=run.fam.fid, iid=run.fam.iid, index=samples.index)
+    if request.eigenvalue_file is not None:
+        with run.clock.phase("load_s"):
+            eigenvalues, vectors = read_eigen(
+                request.eigenvalue_file, request.eigenvector_file, **who, weights=samples.weights
+            )
+        return EigenBasis(eigenvalues, vectors)
+    with run.clock.phase("load_s"):
+        kinship = read_kinship(request.kinship_file, km=request.kinship_format, **who)
+    return decompose(run, kinship)
+
+
+def decompose(run: Run, kinship: NDArray[np.float64]) -> Basis:
+    """Reduce a kinship of the analysed samples (overwritten)."""
+    from jamma.lmm.basis import make_basis
+
+    with run.clock.phase("eigendecomp_s"):
+        basis, notes, warnings = make_basis(
+            kinship,
+            weights=run.samples.weights,
+            kind=run.plan.basis,
+            driver=run.plan.driver,
+            n_threads=run.plan.blas_threads,
+        )
+    for text in notes:
+        run.note(text)
+    for text in warnings:
+        run.warn(text)
+    return basis
+
+
+@dataclass
+class Tested:
+    """What an association stage counted."""
+
+    reasons: Counter[int]
+    n_tested: int = 0
+    bad_rows: list[tuple[int, str, int]] = field(default_factory=list)
+
+
+def test_variants(
+    run: Run,
+    setup: AssociationSetup,
+    chunks: Iterable[GenotypeChunk],
+    n_variants: int,
+    write: Callable[[ChunkResult], None],
+    threads: int | None = None,
+) -> Tested:
+    """Test the variants of `chunks`, handing each chunk's results to `write` in order.
+
+    Reading is one chunk ahead and writing one behind, each in its own thread.
+    """
+    from jamma.core.background import WriteBehind, read_ahead
+    from jamma.lmm.association import associate
+
+    tested = Tested(Counter())
+    with ExitStack() as stack:
+        bar = stack.enter_context(run.progress("association", n_variants))
+        out = stack.enter_context(WriteBehind(write))
+        for result in associate(read_ahead(chunks), setup, run.config, threads or run.plan.n_threads, run.clock):
+            out.put(result)
+            tested.reasons.update(result.reason.tolist())
+            tested.n_tested += len(result.results[0].index)
+            for phenotype, chunk in zip(setup.phenotypes, result.results, strict=True):
+                for row in np.flatnonzero(chunk.reason):
+                    tested.bad_rows.append((int(chunk.index[row]), phenotype.name, int(chunk.reason[row])))
+            bar.update(len(result.index))
+    return tested
+
+
+def output_paths(run: Run) -> list[Path]:
+    """The file of results of each phenotype."""
+    from jamma.io.writers import SUFFIXES
+
+    stem, suffix = run.request.output_stem, SUFFIXES[run.request.out_format]
+    names = run.samples.phenotype_names
+    if len(names) == 1:
+        return [stem.with_name(f"{stem.name}{suffix}")]
+    return [stem.with_name(f"{stem.name}.pheno{name}{suffix}") for name in names]

@@ -203,15 +203,15 @@ def read_basis(run: Run) -> Basis:
     return decompose(run, kinship)
 
 
-def decompose(run: Run, kinship: NDArray[np.float64]) -> Basis:
-    """Reduce a kinship of the analysed samples (overwritten)."""
+def decompose(run: Run, kinship: NDArray[np.float64], vectors: bool = False) -> Basis:
+    """Reduce a kinship of the analysed samples (overwritten); `vectors`: eigenvectors are needed."""
     from jamma.lmm.basis import make_basis
 
     with run.clock.phase("eigendecomp_s"):
         basis, notes, warnings = make_basis(
             kinship,
             weights=run.samples.weights,
-            kind=run.plan.basis,
+            kind="eigen" if vectors else run.plan.basis,
             driver=run.plan.driver,
             n_threads=run.plan.blas_threads,
         )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class Clock:
-    """Adds up wall seconds under names; a phase may be entered many times."""
+    """Adds up wall seconds under names; a phase may be entered many times, from several threads."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._start = time.perf_counter()
+        self._lock = threading.Lock()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -21,7 +23,8 @@ class Clock:
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            with self._lock:
+                self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
     def timing(self) -> dict[str, float]:
         """Seconds by phase, and ``total_s`` since the clock was made."""

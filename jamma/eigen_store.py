@@ -66,9 +66,8 @@ class EigenStore:
             return False
         if self._stamp_path(chromosome).read_text().strip() == self._stamp:
             return True
-        warning = (
-            f"{self._folder}: the eigen files there are of other samples, variants or filters; they are "
-            + ("replaced" if self.needs_vectors else "not used")
+        warning = f"{self._folder}: the eigen files there are of other samples, variants or filters; they are " + (
+            "replaced" if self.needs_vectors else "not used"
         )
         if warning not in self._run.warnings:
             self._run.warn(warning)

@@ -185,7 +185,13 @@ def run_fingerprint(run: Run) -> str:
 
     bed = bfile_path(run.request.bfile, ".bed").stat()
     digest = hashlib.sha256()
-    for array in (run.samples.index, run.samples.phenotypes, run.samples.covariates, run.test.rows, run.kinship_variants.rows):
+    for array in (
+        run.samples.index,
+        run.samples.phenotypes,
+        run.samples.covariates,
+        run.test.rows,
+        run.kinship_variants.rows,
+    ):
         digest.update(np.ascontiguousarray(array).tobytes())
     digest.update("\n".join(run.bim.chrom).encode())
     digest.update("\n".join(run.bim.rs).encode())

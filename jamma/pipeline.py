@@ -265,8 +265,13 @@ def _open_writers(this: Run, stack: ExitStack, paths: list[Path]) -> tuple[list,
     writers = [
         stack.enter_context(
             AssocWriter(
-                path, this.bim, this.config.lmm_mode, fmt=request.out_format, cols=request.extra_columns,
-                n_samples=this.samples.n_samples, n_threads=this.plan.n_threads,
+                path,
+                this.bim,
+                this.config.lmm_mode,
+                fmt=request.out_format,
+                cols=request.extra_columns,
+                n_samples=this.samples.n_samples,
+                n_threads=this.plan.n_threads,
             )  # fmt: skip
         )
         for path in paths

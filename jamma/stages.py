@@ -205,21 +205,36 @@ def read_basis(run: Run) -> Basis:
 
 def decompose(run: Run, kinship: NDArray[np.float64], vectors: bool = False) -> Basis:
     """Reduce a kinship of the analysed samples (overwritten); `vectors`: eigenvectors are needed."""
-    from jamma.lmm.basis import make_basis
+    from jamma.lmm.basis import EigenBasis
+    from jamma.lmm.eigen import eigendecompose_kinship, gemma_weight_scales, residual_variance_scales
 
+    request, samples = run.request, run.samples
+    kinship_scale = row_scale = None
+    if request.weight_file is not None:
+        kinship_scale, row_scale = gemma_weight_scales(samples.weights)
+        run.warn(
+            "-widv: weights enter as in GEMMA, whose two halves belong to different models (the error variance is "
+            "the inverse of the weight); --residual-weights fits Var(e_i) proportional to the weight"
+        )
+    elif request.residual_weight_file is not None:
+        kinship_scale, row_scale = residual_variance_scales(samples.weights)
     with run.clock.phase("eigendecomp_s"):
-        basis, notes, warnings = make_basis(
+        eigen = eigendecompose_kinship(
             kinship,
-            weights=run.samples.weights,
-            kind="eigen" if vectors else run.plan.basis,
+            center=True,
+            kinship_scale=kinship_scale,
+            row_scale=row_scale,
+            overwrite=True,
             driver=run.plan.driver,
             n_threads=run.plan.blas_threads,
         )
-    for text in notes:
-        run.note(text)
-    for text in warnings:
-        run.warn(text)
-    return basis
+    if eigen.n_negative:
+        run.warn(
+            f"kinship: {eigen.n_negative} of {len(eigen.eigenvalues)} eigenvalues are negative (smallest "
+            f"{eigen.smallest:.3g}) and were set to 0, as GEMMA does; a kinship should have none"
+        )
+    run.note(f"eigenvalues: {eigen.n_zero} of {len(eigen.eigenvalues)} are zero")
+    return EigenBasis(*eigen)
 
 
 @dataclass

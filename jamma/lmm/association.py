@@ -14,26 +14,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jamma.core.errors import InputError
 from jamma.io.readers import GenotypeChunk
+from jamma.lmm.basis import Basis
 from jamma.lmm.schema import F64, AssocChunk, LmmConfig, NullModel
 
-
-class Basis(Protocol):
-    """A reduction of the kinship that gives a'(lambda K + I)^-1 b at any lambda."""
-
-    eigenvalues: F64
-    n_samples: int
-
-    def gram(self, vectors: F64, lambdas: F64) -> F64: ...
-    def node_columns(self, vectors: F64, lambdas: F64) -> F64: ...
-    def sums(self, packed, columns: F64, lambdas: F64, n_threads: int) -> tuple[F64, F64]: ...
-    def dosage_sums(self, dosages: F64, columns: F64, lambdas: F64, n_threads: int) -> tuple[F64, F64]: ...
+if TYPE_CHECKING:
+    from jamma.core.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -116,7 +108,11 @@ def prepare_association(
 
 
 def associate(
-    chunks: Iterable[GenotypeChunk], setup: AssociationSetup, config: LmmConfig, n_threads: int | None = None
+    chunks: Iterable[GenotypeChunk],
+    setup: AssociationSetup,
+    config: LmmConfig,
+    n_threads: int | None = None,
+    clock: Clock | None = None,
 ) -> Iterator[ChunkResult]:
     """Filter and test the variants of each chunk.
 
@@ -128,20 +124,26 @@ def associate(
     config : LmmConfig
     n_threads : int, optional
         Threads of the kernels; default: all that this process may use.
+    clock : Clock, optional
+        Told the time of ``rotation_s`` and ``search_s``.
 
     Yields
     ------
     ChunkResult
         One per chunk, in order. Its content does not depend on how variants are divided into chunks.
     """
+    from jamma.core.clock import Clock
     from jamma.core.threads import kernel_threads
 
+    clock = clock or Clock()
     threads = n_threads or config.n_threads or kernel_threads()
     for chunk in chunks:
-        yield (_test_calls if chunk.calls is not None else _test_dosages)(chunk, setup, config, threads)
+        yield (_test_calls if chunk.calls is not None else _test_dosages)(chunk, setup, config, threads, clock)
 
 
-def _test_calls(chunk: GenotypeChunk, setup: AssociationSetup, config: LmmConfig, threads: int) -> ChunkResult:
+def _test_calls(
+    chunk: GenotypeChunk, setup: AssociationSetup, config: LmmConfig, threads: int, clock: Clock
+) -> ChunkResult:
     """Count, filter, pack, sum and search one chunk of hard calls."""
     from jamma._core.genotypes import count_calls, pack_calls
     from jamma.variants import REASON_R2, filter_counts
@@ -159,17 +161,20 @@ def _test_calls(chunk: GenotypeChunk, setup: AssociationSetup, config: LmmConfig
         drop = explained > config.r2 * squares_of_counts(counts[rows])
         if drop.any():
             reason[rows[drop]] = REASON_R2
-            rows = rows[~drop]
-            packed = pack_calls(chunk.calls, rows, threads)
-    xx, xz = setup.basis.sums(packed, setup.columns, setup.lambdas, threads)
+            rows, packed = rows[~drop], packed.take(~drop)
+    with clock.phase("rotation_s"):
+        xx, xz = setup.basis.sums(packed, setup.columns, setup.lambdas, threads)
     kept = counts[rows].astype(np.int64)
     present = kept[:, :3].sum(axis=1)
     af = (kept[:, 1] + 2 * kept[:, 2]) / (2.0 * present)
-    results = _search(chunk.index[rows], kept[:, 3].astype(np.int32), af, xx, xz, setup, config, threads)
+    with clock.phase("search_s"):
+        results = _search(chunk.index[rows], kept[:, 3].astype(np.int32), af, xx, xz, setup, config, threads)
     return ChunkResult(results, chunk.index, reason)
 
 
-def _test_dosages(chunk: GenotypeChunk, setup: AssociationSetup, config: LmmConfig, threads: int) -> ChunkResult:
+def _test_dosages(
+    chunk: GenotypeChunk, setup: AssociationSetup, config: LmmConfig, threads: int, clock: Clock
+) -> ChunkResult:
     """Filter, impute, rotate by DGEMM and search one chunk of dosages."""
     from jamma.variants import REASON_R2, filter_dosages
 
@@ -181,8 +186,10 @@ def _test_dosages(chunk: GenotypeChunk, setup: AssociationSetup, config: LmmConf
         drop = ((x @ setup.covariate_basis) ** 2).sum(axis=1) > config.r2 * (x * x).sum(axis=1)
         reason[rows[drop]] = REASON_R2
         rows, x = rows[~drop], np.ascontiguousarray(x[~drop])
-    xx, xz = setup.basis.dosage_sums(x, setup.columns, setup.lambdas, threads)
-    results = _search(chunk.index[rows], n_miss[rows], af[rows], xx, xz, setup, config, threads)
+    with clock.phase("rotation_s"):
+        xx, xz = setup.basis.dosage_sums(x, setup.columns, setup.lambdas, threads)
+    with clock.phase("search_s"):
+        results = _search(chunk.index[rows], n_miss[rows], af[rows], xx, xz, setup, config, threads)
     return ChunkResult(results, chunk.index, reason)
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from jamma.core.errors import InputError, UsageError
 from jamma.lmm.schema import STATISTICS, AssocChunk, NullModel
-from jamma.stages import Run, Tested, decompose, require_variants, sum_kinship, test_variants
+from jamma.stages import Run, Tested, decompose, require_variants, sum_kinship, run_tests
 
 if TYPE_CHECKING:
     from jamma.kinship import LocoKinship
@@ -262,5 +262,5 @@ def _one_chromosome(run, name: str, rows: NDArray[np.int64], total, parts: Parts
     results: list[ChunkResult] = []
     threads = max(1, run.plan.n_threads // run.plan.loco_workers)
     chunks = run.reader(run.samples.index).chunks(run.plan.chunk_size, rows)
-    test_variants(run, setup, chunks, len(rows), results.append, threads)
+    run_tests(run, setup, chunks, len(rows), results.append, threads)
     parts.save(name, results, setup.phenotypes[0].null_model)

@@ -23,7 +23,7 @@ from jamma.stages import (
     read_basis,
     require_variants,
     sum_kinship,
-    test_variants,
+    run_tests,
 )
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _association(this: Run) -> _Outcome:
             if dropped is not None:
                 dropped.write(result.index, result.reason)
 
-        outcome.tested = test_variants(this, setup, chunks, len(rows), write)
+        outcome.tested = run_tests(this, setup, chunks, len(rows), write)
         require_variants(outcome.tested.n_tested, outcome.tested.reasons, "to test")
         _commit(writers, dropped)
     return outcome

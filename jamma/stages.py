@@ -246,7 +246,7 @@ class Tested:
     bad_rows: list[tuple[int, str, int]] = field(default_factory=list)
 
 
-def test_variants(
+def run_tests(
     run: Run,
     setup: AssociationSetup,
     chunks: Iterable[GenotypeChunk],

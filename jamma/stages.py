@@ -98,15 +98,16 @@ def load_inputs(request: RunRequest) -> Run:
             covar_table=request.covar_table,
             covar_names=request.covar_names,
             categorical=request.categorical_columns,
-            weights_file=request.weight_file,
+            weights_file=request.weight_file or request.residual_weight_file,
             keep=request.keep_file,
             remove=request.remove_file,
             phenotype_required=request.lmm_mode is not None,
         )
         lists = {"extract": request.extract_file, "exclude": request.exclude_file}
         test = select_variants(bim, snps_file=request.snps_file, region=request.region, **lists)
-        kinship_list = request.ksnps_file or (request.snps_file if request.lmm_mode is None else None)
-        kinship_variants = select_variants(bim, snps_file=kinship_list, **lists)
+        # GEMMA's -snps restricts the kinship too; with a test in the same command it restricts the test alone.
+        kinship_snps = request.snps_file if request.lmm_mode is None else None
+        kinship_variants = select_variants(bim, snps_file=kinship_snps, ksnps_file=request.ksnps_file, **lists)
     run = Run(request, clock, config, fam, bim, samples, test, kinship_variants, make_plan(request, fam, bim, samples))
     for source in (fam, bim, samples, test, kinship_variants):
         for text in getattr(source, "warnings", ()):
@@ -164,25 +165,30 @@ def sum_kinship(
 def _kinship_reasons(run: Run, chunk: GenotypeChunk, mask: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
     """Filter codes of a chunk's variants, on the analysed samples."""
     from jamma._core.genotypes import count_calls
-    from jamma.variants import REASON_R2, filter_counts, r2_with_covariates
+    from jamma.variants import R2, filter_counts, r2_with_covariates
 
-    counts = count_calls(chunk.calls, mask, run.plan.n_threads)
-    reason = filter_counts(counts, run.config)
-    w = run.samples.covariates
-    if w.shape[1] > 1 and run.config.r2 < 1:
+    assert chunk.calls is not None
+    reason = filter_counts(count_calls(chunk.calls, mask, run.plan.n_threads), run.config)
+    if run.samples.n_cvt > 1 and run.config.r2 < 1:
         rows = np.flatnonzero(reason == 0)
-        calls = chunk.calls if mask is None else np.ascontiguousarray(chunk.calls[:, mask.view(bool)])
-        r2 = r2_with_covariates(calls, rows, counts[rows], w, run.plan.n_threads)
-        reason[rows[r2 > run.config.r2]] = REASON_R2
+        calls = chunk.calls[rows] if mask is None else chunk.calls[np.ix_(rows, np.flatnonzero(mask))]
+        basis = np.linalg.qr(run.samples.covariates)[0]
+        reason[rows[r2_with_covariates(calls, basis) > run.config.r2]] = R2
     return reason
 
 
 def require_variants(n: int, reasons: Counter[int], purpose: str) -> None:
     """Raise when no variant is left, saying where they went."""
     if n == 0:
-        from jamma.variants import describe_reasons
+        why = ", ".join(f"{count:,} {name}" for name, count in named_reasons(reasons).items())
+        raise InputError(f"no variant is left {purpose}: {why or 'the fileset has none'}")
 
-        raise InputError(f"no variant is left {purpose}: {describe_reasons(reasons) or 'the fileset has none'}")
+
+def named_reasons(reasons: Counter[int]) -> dict[str, int]:
+    """Variants that were dropped, by the reason's name."""
+    from jamma.variants import KEPT, REASONS
+
+    return {name: reasons[code] for code, name in REASONS.items() if code != KEPT and reasons[code]}
 
 
 def read_basis(run: Run) -> Basis:

@@ -146,7 +146,7 @@ def _test_calls(
 ) -> ChunkResult:
     """Count, filter, pack, sum and search one chunk of hard calls."""
     from jamma._core.genotypes import count_calls, pack_calls
-    from jamma.variants import REASON_R2, filter_counts
+    from jamma.variants import R2, filter_counts, r2_with_covariates
 
     assert chunk.calls is not None
     counts = count_calls(chunk.calls, None, threads)
@@ -154,13 +154,9 @@ def _test_calls(
     rows = np.flatnonzero(reason == 0)
     packed = pack_calls(chunk.calls, rows, threads)
     if setup.covariate_basis.shape[1] > 1 and config.r2 < 1 and len(rows):
-        from jamma._core.rotate import rotate_calls
-        from jamma.variants import squares_of_counts
-
-        explained = (rotate_calls(np.ascontiguousarray(setup.covariate_basis.T), packed, threads) ** 2).sum(axis=1)
-        drop = explained > config.r2 * squares_of_counts(counts[rows])
+        drop = r2_with_covariates(chunk.calls[rows], setup.covariate_basis) > config.r2
         if drop.any():
-            reason[rows[drop]] = REASON_R2
+            reason[rows[drop]] = R2
             rows, packed = rows[~drop], packed.take(~drop)
     with clock.phase("rotation_s"):
         xx, xz = setup.basis.sums(packed, setup.columns, setup.lambdas, threads)
@@ -176,20 +172,24 @@ def _test_dosages(
     chunk: GenotypeChunk, setup: AssociationSetup, config: LmmConfig, threads: int, clock: Clock
 ) -> ChunkResult:
     """Filter, impute, rotate by DGEMM and search one chunk of dosages."""
-    from jamma.variants import REASON_R2, filter_dosages
+    from jamma.variants import R2, filter_dosages, r2_with_covariates
 
     assert chunk.dosages is not None
-    reason, n_miss, af = filter_dosages(chunk.dosages, config)
+    reason = filter_dosages(chunk.dosages, config)
     rows = np.flatnonzero(reason == 0)
-    x = np.where(np.isnan(chunk.dosages[rows]), 2.0 * af[rows, None], chunk.dosages[rows])
     if setup.covariate_basis.shape[1] > 1 and config.r2 < 1 and len(rows):
-        drop = ((x @ setup.covariate_basis) ** 2).sum(axis=1) > config.r2 * (x * x).sum(axis=1)
-        reason[rows[drop]] = REASON_R2
-        rows, x = rows[~drop], np.ascontiguousarray(x[~drop])
+        drop = r2_with_covariates(chunk.dosages[rows], setup.covariate_basis) > config.r2
+        reason[rows[drop]] = R2
+        rows = rows[~drop]
+    x = chunk.dosages[rows]
+    missing = np.isnan(x)
+    n_miss = missing.sum(axis=1).astype(np.int32)
+    mean = np.where(missing, 0.0, x).sum(axis=1) / (x.shape[1] - n_miss)
+    x[missing] = np.broadcast_to(mean[:, None], x.shape)[missing]
     with clock.phase("rotation_s"):
         xx, xz = setup.basis.dosage_sums(x, setup.columns, setup.lambdas, threads)
     with clock.phase("search_s"):
-        results = _search(chunk.index[rows], n_miss[rows], af[rows], xx, xz, setup, config, threads)
+        results = _search(chunk.index[rows], n_miss, mean / 2, xx, xz, setup, config, threads)
     return ChunkResult(results, chunk.index, reason)
 
 

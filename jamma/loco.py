@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from jamma.core.errors import InputError, UsageError
 from jamma.lmm.schema import STATISTICS, AssocChunk, NullModel
-from jamma.stages import Run, Tested, decompose, require_variants, sum_kinship, run_tests
+from jamma.stages import Run, Tested, decompose, require_variants, run_tests, sum_kinship
 
 if TYPE_CHECKING:
     from jamma.kinship import LocoKinship

@@ -22,8 +22,8 @@ from jamma.stages import (
     output_paths,
     read_basis,
     require_variants,
-    sum_kinship,
     run_tests,
+    sum_kinship,
 )
 
 if TYPE_CHECKING:

@@ -184,7 +184,7 @@ def _run(verbose: int, **options: Any) -> None:
     from jamma.pipeline import run
 
     result = run(request)
-    for line in result.summary_lines():
+    for line in result.summary:
         click.echo(line)
 
 

@@ -29,17 +29,17 @@ from jamma.stages import Run, Tested, decompose, require_variants, run_tests, su
 
 if TYPE_CHECKING:
     from jamma.kinship import LocoKinship
-    from jamma.lmm.association import AssociationSetup, Basis, ChunkResult
+    from jamma.lmm.association import AssociationSetup, ChunkResult
+    from jamma.lmm.basis import Basis
 
 
 @dataclass
 class LocoOutcome:
-    """What the chromosomes gave: counts over all, null model and parts of each."""
+    """What the chromosomes gave: counts over all, null model of each."""
 
     tested: Tested
     kinship_reasons: Counter[int]
     null_models: dict[str, NullModel] = field(default_factory=dict)
-    parts: dict[str, Path] = field(default_factory=dict)
     eigen_paths: list[Path] = field(default_factory=list)
 
 
@@ -149,21 +149,25 @@ class Parts:
             arrays = {name: file[name] for name in file.files}
         return arrays, _null_from_json(json.loads(arrays.pop("null").tobytes()))
 
-    def in_file_order(self, chromosomes: list[str], chunk_size: int) -> Iterator[AssocChunk]:
-        """All results by row of the .bim."""
-        loaded = [self.load(name)[0] for name in chromosomes]
+    def in_file_order(self, chromosomes: list[str], chunk_size: int) -> Iterator[tuple[AssocChunk, NullModel]]:
+        """All results by row of the .bim, each run of rows of one chromosome with its null model."""
+        loaded = [self.load(name) for name in chromosomes]
         merged = {
-            name: np.concatenate([part[name] for part in loaded])
+            name: np.concatenate([part[name] for part, _ in loaded])
             for name in ("index", "n_miss", "af", "neg_log10_p", "reason", *self._statistics)
         }
+        owner = np.repeat(np.arange(len(loaded)), [len(part["index"]) for part, _ in loaded])
         order = np.argsort(merged["index"], kind="stable")
-        for start in range(0, len(order), chunk_size):
-            take = order[start : start + chunk_size]
-            yield AssocChunk(
-                index=merged["index"][take], n_miss=merged["n_miss"][take], af=merged["af"][take],
-                statistics={s: merged[s][take] for s in self._statistics},
-                neg_log10_p=merged["neg_log10_p"][take], reason=merged["reason"][take],
-            )  # fmt: skip
+        ends = np.flatnonzero(np.diff(owner[order])) + 1
+        for run_of_rows in np.split(order, ends):
+            for start in range(0, len(run_of_rows), chunk_size):
+                take = run_of_rows[start : start + chunk_size]
+                chunk = AssocChunk(
+                    index=merged["index"][take], n_miss=merged["n_miss"][take], af=merged["af"][take],
+                    statistics={s: merged[s][take] for s in self._statistics},
+                    neg_log10_p=merged["neg_log10_p"][take], reason=merged["reason"][take],
+                )  # fmt: skip
+                yield chunk, loaded[owner[take[0]]][1]
 
     def remove(self) -> None:
         """Delete them: the output is complete."""
@@ -208,7 +212,7 @@ def run_loco(run: Run) -> tuple[LocoOutcome, Parts]:
 
     parts, store = Parts(run), EigenStore(run)
     groups = rows_by_chromosome(run.bim.chrom, run.test.rows)
-    outcome = LocoOutcome(Tested(Counter()), Counter())
+    outcome = LocoOutcome(Tested(), Counter())
     todo = [name for name in groups if not parts.path(name).exists()]
     if len(todo) < len(groups):
         run.note(f"--resume: {len(groups) - len(todo)} of {len(groups)} chromosomes were finished before")
@@ -222,12 +226,9 @@ def run_loco(run: Run) -> tuple[LocoOutcome, Parts]:
     _for_each(todo, one, min(run.plan.loco_workers, max(1, len(todo))))
     for name in groups:
         arrays, null = parts.load(name)
-        outcome.parts[name] = parts.path(name)
         outcome.null_models[name] = null
         outcome.tested.reasons.update(arrays["read_reason"].tolist())
-        outcome.tested.n_tested += len(arrays["index"])
-        for row in np.flatnonzero(arrays["reason"]):
-            outcome.tested.bad_rows.append((int(arrays["index"][row]), name, int(arrays["reason"][row])))
+        outcome.tested.n_chunks += 1
     outcome.eigen_paths = store.written
     return outcome, parts
 

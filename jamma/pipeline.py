@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -15,8 +15,8 @@ import numpy as np
 from jamma.config import RunRequest
 from jamma.result import GWASResult
 from jamma.stages import (
+    Outcome,
     Run,
-    Tested,
     decompose,
     load_inputs,
     output_paths,
@@ -27,8 +27,9 @@ from jamma.stages import (
 )
 
 if TYPE_CHECKING:
-    from jamma.lmm.association import Basis, ChunkResult
-    from jamma.lmm.schema import NullModel
+    from jamma.io.writers import DroppedWriter
+    from jamma.lmm.association import ChunkResult
+    from jamma.lmm.basis import Basis
 
 PathLike = str | os.PathLike[str]
 
@@ -131,7 +132,9 @@ def run(request: RunRequest) -> GWASResult:
     InputError, UsageError, InsufficientMemoryError, OutputError, NumericalError
     """
     from jamma.core.threads import blas_threads
+    from jamma.report import finish
 
+    started = datetime.now().astimezone()
     this = load_inputs(request)
     with blas_threads(this.plan.blas_threads):
         if request.lmm_mode is None:
@@ -140,25 +143,23 @@ def run(request: RunRequest) -> GWASResult:
             outcome = _loco(this)
         else:
             outcome = _association(this)
-    return _finish(this, outcome)
+        if request.plot:
+            _plot(this, outcome)
+    return finish(this, outcome, started)
 
 
-class _Outcome:
-    """What a run produced, for the log and the result."""
+def _plot(this: Run, outcome: Outcome) -> None:
+    """Pictures beside each file of results."""
+    from jamma.plot import plot_association
 
-    def __init__(self) -> None:
-        self.tested: Tested | None = None
-        self.kinship_reasons: Counter[int] | None = None
-        self.null_models: dict[str, NullModel] = {}
-        self.assoc_paths: list[Path] = []
-        self.kinship_paths: list[Path] = []
-        self.eigen_paths: list[Path] = []
-        self.plot_paths: list[Path] = []
+    with this.clock.phase("plot_s"):
+        for path in outcome.assoc_paths:
+            outcome.plot_paths += plot_association(path)
 
 
-def _kinship_only(this: Run) -> _Outcome:
+def _kinship_only(this: Run) -> Outcome:
     """``-gk``: filters look at the analysed samples, the matrix covers all (GEMMA does the same)."""
-    outcome = _Outcome()
+    outcome = Outcome()
     if this.request.loco:
         return _kinship_loco(this, outcome)
     kinship = _computed_kinship(this, None, this.samples.mask, outcome)
@@ -166,7 +167,7 @@ def _kinship_only(this: Run) -> _Outcome:
     return outcome
 
 
-def _kinship_loco(this: Run, outcome: _Outcome) -> _Outcome:
+def _kinship_loco(this: Run, outcome: Outcome) -> Outcome:
     """``-gk 1 -loco``: one matrix for each chromosome, of all the others."""
     from jamma.io.matrix import write_kinship
     from jamma.loco import kinship_without, rows_by_chromosome, sum_all
@@ -183,7 +184,7 @@ def _kinship_loco(this: Run, outcome: _Outcome) -> _Outcome:
     return outcome
 
 
-def _computed_kinship(this: Run, samples: Any, mask: Any, outcome: _Outcome) -> np.ndarray:
+def _computed_kinship(this: Run, samples: Any, mask: Any, outcome: Outcome) -> np.ndarray:
     """The kinship of the request's variants over some rows of the .fam."""
     from jamma.kinship import KinshipSum
 
@@ -197,7 +198,7 @@ def _computed_kinship(this: Run, samples: Any, mask: Any, outcome: _Outcome) -> 
         return total.matrix()
 
 
-def _write_kinship(this: Run, kinship: np.ndarray, fid: list[str], iid: list[str], outcome: _Outcome) -> None:
+def _write_kinship(this: Run, kinship: np.ndarray, fid: list[str], iid: list[str], outcome: Outcome) -> None:
     """Write a kinship under the request's name."""
     from jamma.io.matrix import write_kinship
 
@@ -208,7 +209,7 @@ def _write_kinship(this: Run, kinship: np.ndarray, fid: list[str], iid: list[str
         )
 
 
-def _basis(this: Run, outcome: _Outcome) -> Basis:
+def _basis(this: Run, outcome: Outcome) -> Basis:
     """The decomposition: from files, or of a kinship that is read or computed over the analysed samples."""
     request = this.request
     if request.kinship_file is not None or request.eigenvalue_file is not None:
@@ -221,12 +222,12 @@ def _basis(this: Run, outcome: _Outcome) -> Basis:
     return decompose(this, kinship, request.write_eigen)
 
 
-def _association(this: Run) -> _Outcome:
+def _association(this: Run) -> Outcome:
     """One decomposition, every phenotype, every variant once."""
     from jamma.io.matrix import write_eigen
     from jamma.lmm.association import prepare_association
 
-    request, samples, outcome = this.request, this.samples, _Outcome()
+    request, samples, outcome = this.request, this.samples, Outcome()
     basis = _basis(this, outcome)
     if request.write_eigen:
         with this.clock.phase("write_s"):
@@ -239,63 +240,52 @@ def _association(this: Run) -> _Outcome:
             basis, samples.phenotypes, samples.covariates, this.config, samples.phenotype_names
         )  # fmt: skip
     outcome.null_models = {p.name: p.null_model for p in setup.phenotypes}
-    outcome.assoc_paths = output_paths(this)
     rows = this.test.rows
     chunks = this.reader(samples.index).chunks(this.plan.chunk_size, rows)
     with ExitStack() as stack:
-        writers, dropped = _open_writers(this, stack, outcome.assoc_paths)
+        dropped = _open_writers(this, stack, outcome)
+        nulls = [p.null_model for p in setup.phenotypes]
 
         def write(result: ChunkResult) -> None:
-            for writer, chunk in zip(writers, result.results, strict=True):
-                writer.write(chunk)
-            if dropped is not None:
-                dropped.write(result.index, result.reason)
+            with this.clock.phase("write_s"):
+                for writer, chunk, null in zip(outcome.writers, result.results, nulls, strict=True):
+                    writer.write(chunk, null)
+                if dropped is not None:
+                    dropped.write(result.index, result.reason)
 
         outcome.tested = run_tests(this, setup, chunks, len(rows), write)
         require_variants(outcome.tested.n_tested, outcome.tested.reasons, "to test")
-        _commit(writers, dropped)
     return outcome
 
 
-def _open_writers(this: Run, stack: ExitStack, paths: list[Path]) -> tuple[list, Any]:
-    """A writer for each phenotype, and one for dropped variants if asked for."""
-    from jamma.io.writers import AssocWriter, DroppedWriter
+def _open_writers(this: Run, stack: ExitStack, outcome: Outcome) -> DroppedWriter | None:
+    """A writer for each phenotype, and one for dropped variants if asked for; leaving the stack names the files."""
+    from jamma.io.writers import AssocWriter, DroppedWriter, VariantText
+    from jamma.lmm.reference import REASONS as FAILURES
+    from jamma.variants import REASONS
 
-    request = this.request
-    writers = [
-        stack.enter_context(
-            AssocWriter(
-                path,
-                this.bim,
-                this.config.lmm_mode,
-                fmt=request.out_format,
-                cols=request.extra_columns,
-                n_samples=this.samples.n_samples,
-                n_threads=this.plan.n_threads,
-            )  # fmt: skip
-        )
-        for path in paths
-    ]
-    dropped = None
-    if request.dropped_file is not None:
-        dropped = stack.enter_context(DroppedWriter(request.dropped_file, this.bim))
-        dropped.write(np.flatnonzero(this.test.reason), this.test.reason[this.test.reason != 0])
-    return writers, dropped
+    request, text = this.request, VariantText(this.bim)
+    outcome.assoc_paths = output_paths(this)
+    for path in outcome.assoc_paths:
+        writer = AssocWriter(
+            path, text, this.config.lmm_mode, fmt=request.out_format, cols=request.extra_columns,
+            n_samples=this.samples.n_samples, n_threads=this.plan.n_threads, reasons=FAILURES,
+        )  # fmt: skip
+        outcome.writers.append(stack.enter_context(writer))
+    if request.dropped_file is None:
+        return None
+    dropped = stack.enter_context(DroppedWriter(request.dropped_file, this.bim, REASONS))
+    outcome.dropped_paths.append(Path(request.dropped_file))
+    listed = np.flatnonzero(this.test.reason)
+    dropped.write(listed, this.test.reason[listed])
+    return dropped
 
 
-def _commit(writers: list, dropped: Any) -> None:
-    """Give every output its final name."""
-    for writer in writers:
-        writer.commit()
-    if dropped is not None:
-        dropped.commit()
-
-
-def _loco(this: Run) -> _Outcome:
+def _loco(this: Run) -> Outcome:
     """Every chromosome against the kinship of the others."""
     from jamma.loco import run_loco
 
-    outcome = _Outcome()
+    outcome = Outcome()
     if this.request.kinship_mode is not None:
         _kinship_loco(this, outcome)
     loco, parts = run_loco(this)
@@ -303,15 +293,13 @@ def _loco(this: Run) -> _Outcome:
     outcome.tested, outcome.null_models = loco.tested, loco.null_models
     outcome.kinship_reasons = outcome.kinship_reasons or loco.kinship_reasons
     outcome.eigen_paths = loco.eigen_paths
-    outcome.assoc_paths = output_paths(this)
     with ExitStack() as stack, this.clock.phase("write_s"):
-        writers, dropped = _open_writers(this, stack, outcome.assoc_paths)
-        for chunk in parts.in_file_order(list(loco.parts), this.plan.chunk_size):
-            writers[0].write(chunk)
+        dropped = _open_writers(this, stack, outcome)
+        for chunk, null in parts.in_file_order(list(loco.null_models), this.plan.chunk_size):
+            outcome.writers[0].write(chunk, null)
         if dropped is not None:
-            for name in loco.parts:
+            for name in loco.null_models:
                 arrays, _ = parts.load(name)
                 dropped.write(arrays["read"], arrays["read_reason"])
-        _commit(writers, dropped)
     parts.remove()
     return outcome

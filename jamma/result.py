@@ -33,6 +33,8 @@ class GWASResult:
     assoc_paths, eigen_paths : tuple of Path
         Files written.
     kinship_path, log_path : Path or None
+    warnings, summary : tuple of str
+        What the user should know; the run in a few lines, as the command line prints them.
     """
 
     n_samples: int
@@ -47,6 +49,7 @@ class GWASResult:
     log_path: Path | None = None
     plot_paths: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
+    summary: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timing", MappingProxyType(dict(self.timing)))

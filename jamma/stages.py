@@ -20,9 +20,11 @@ from jamma.core.errors import InputError
 if TYPE_CHECKING:
     from jamma.io.readers import GenotypeChunk, GenotypeReader
     from jamma.io.tables import BimTable, FamTable
+    from jamma.io.writers import AssocWriter
     from jamma.kinship import KinshipSum
-    from jamma.lmm.association import AssociationSetup, Basis, ChunkResult
-    from jamma.lmm.schema import LmmConfig
+    from jamma.lmm.association import AssociationSetup, ChunkResult
+    from jamma.lmm.basis import Basis
+    from jamma.lmm.schema import LmmConfig, NullModel
     from jamma.plan import RunPlan
     from jamma.samples import SampleSelection
     from jamma.variants import VariantSelection
@@ -245,11 +247,36 @@ def decompose(run: Run, kinship: NDArray[np.float64], vectors: bool = False) -> 
 
 @dataclass
 class Tested:
-    """What an association stage counted."""
+    """What an association stage counted: variants by reason code (0: tested), chunks."""
 
-    reasons: Counter[int]
-    n_tested: int = 0
-    bad_rows: list[tuple[int, str, int]] = field(default_factory=list)
+    reasons: Counter[int] = field(default_factory=Counter)
+    n_chunks: int = 0
+
+    @property
+    def n_tested(self) -> int:
+        """Variants with a row in the results."""
+        return self.reasons[0]
+
+
+@dataclass
+class Outcome:
+    """What a run produced, for its log and its result."""
+
+    tested: Tested | None = None
+    kinship_reasons: Counter[int] | None = None
+    null_models: dict[str, NullModel] = field(default_factory=dict)
+    writers: list[AssocWriter] = field(default_factory=list)
+    assoc_paths: list[Path] = field(default_factory=list)
+    kinship_paths: list[Path] = field(default_factory=list)
+    eigen_paths: list[Path] = field(default_factory=list)
+    plot_paths: list[Path] = field(default_factory=list)
+    dropped_paths: list[Path] = field(default_factory=list)
+
+    def paths(self) -> list[Path]:
+        """Every file written but the log."""
+        return [
+            *self.kinship_paths, *self.eigen_paths, *self.assoc_paths, *self.dropped_paths, *self.plot_paths,
+        ]  # fmt: skip
 
 
 def run_tests(
@@ -267,27 +294,23 @@ def run_tests(
     from jamma.core.background import WriteBehind, read_ahead
     from jamma.lmm.association import associate
 
-    tested = Tested(Counter())
+    tested = Tested()
     with ExitStack() as stack:
+        stack.enter_context(run.clock.phase("lmm_s"))
         bar = stack.enter_context(run.progress("association", n_variants))
         out = stack.enter_context(WriteBehind(write))
         for result in associate(read_ahead(chunks), setup, run.config, threads or run.plan.n_threads, run.clock):
             out.put(result)
             tested.reasons.update(result.reason.tolist())
-            tested.n_tested += len(result.results[0].index)
-            for phenotype, chunk in zip(setup.phenotypes, result.results, strict=True):
-                for row in np.flatnonzero(chunk.reason):
-                    tested.bad_rows.append((int(chunk.index[row]), phenotype.name, int(chunk.reason[row])))
+            tested.n_chunks += 1
             bar.update(len(result.index))
     return tested
 
 
 def output_paths(run: Run) -> list[Path]:
     """The file of results of each phenotype."""
-    from jamma.io.writers import SUFFIXES
+    from jamma.io.writers import assoc_path
 
-    stem, suffix = run.request.output_stem, SUFFIXES[run.request.out_format]
-    names = run.samples.phenotype_names
-    if len(names) == 1:
-        return [stem.with_name(f"{stem.name}{suffix}")]
-    return [stem.with_name(f"{stem.name}.pheno{name}{suffix}") for name in names]
+    stem, names = run.request.output_stem, run.samples.phenotype_names
+    endings = [""] if len(names) == 1 else [f".pheno{name}" for name in names]
+    return [assoc_path(f"{stem}{ending}", run.request.out_format) for ending in endings]

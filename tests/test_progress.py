@@ -66,7 +66,7 @@ def test_short_phase_prints_nothing(time_flies):
 
 def test_lines_say_when_a_phase_was_stopped(time_flies):
     out = io.StringIO()
-    with pytest.raises(KeyError), progress("kinship", 10, enabled=True, stream=out) as p:  # noqa: PT012
+    with pytest.raises(KeyError), progress("kinship", 10, enabled=True, stream=out) as p:
         time_flies.now += 5
         p.update(5)
         raise KeyError

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from gemma import DATA, FIXTURES, options, read_log, read_matrix
+from gemma import DATA, options, read_log, read_matrix
 from test_validation_assoc import ASSOCIATIONS, run
 
 SUMMARY = [
@@ -42,21 +42,6 @@ def test_log(name, tmp_path):
     assert record["n_analyzed"] == gemma["number of analyzed individuals"][0]
     assert record["n_variants_total"] - sum(record["filtered"].values()) == record["n_variants_analyzed"]
     assert record["n_total"] - sum(record["excluded"].values()) == record["n_analyzed"]
-
-
-@pytest.mark.parametrize("name", [name for name in FIXTURES if name.startswith("gk")])
-def test_kinship(name, tmp_path):
-    import subprocess
-    import sys
-
-    command = [*options(name), "-o", name, "-outdir", str(tmp_path)]
-    subprocess.run([sys.executable, "-P", "-m", "jamma", *command], check=True, capture_output=True)
-    (mine,) = tmp_path.glob("*XX.npy")
-    expected = read_matrix(DATA / f"{name}.{mine.name.split('.')[-2]}.txt.gz")
-    np.testing.assert_allclose(np.load(mine), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
-    counts = read_log(tmp_path / f"{name}.log.txt")
-    for line in SUMMARY:
-        assert counts[line] == read_log(DATA / f"{name}.log.txt")[line], line
 
 
 def test_legacy_text_kinship_is_gemmas(tmp_path):

@@ -83,7 +83,7 @@ class EigenStore:
         with run.clock.phase("load_s"):
             eigenvalues, vectors = read_eigen(
                 stem.with_name(f"{stem.name}.eigenD.{suffix}"), stem.with_name(f"{stem.name}.eigenU.{suffix}"),
-                fid=run.fam.fid, iid=run.fam.iid, index=run.samples.index,
+                fid=run.samples.fid, iid=run.samples.iid, n_threads=run.plan.n_threads,
             )  # fmt: skip
         return EigenBasis(eigenvalues, vectors)
 
@@ -97,7 +97,7 @@ class EigenStore:
         run = self._run
         with run.clock.phase("write_s"):
             self.written += write_eigen(
-                self._stem(chromosome), basis.eigenvalues, basis.eigenvectors,
+                self._stem(chromosome), basis.eigenvalues, basis.vectors,
                 run.samples.fid, run.samples.iid, run.request.legacy_text,
             )  # fmt: skip
             with atomic_output(self._stamp_path(chromosome)) as out:

@@ -232,7 +232,7 @@ def _association(this: Run) -> Outcome:
     if request.write_eigen:
         with this.clock.phase("write_s"):
             outcome.eigen_paths += write_eigen(
-                request.output_stem, basis.eigenvalues, basis.eigenvectors, samples.fid, samples.iid,
+                request.output_stem, basis.eigenvalues, basis.vectors, samples.fid, samples.iid,
                 request.legacy_text,
             )  # fmt: skip
     with this.clock.phase("null_model_s"):

@@ -199,16 +199,27 @@ def read_basis(run: Run) -> Basis:
     from jamma.lmm.basis import EigenBasis
 
     request, samples = run.request, run.samples
-    who = dict(fid=run.fam.fid, iid=run.fam.iid, index=samples.index)
-    if request.eigenvalue_file is not None:
-        with run.clock.phase("load_s"):
-            eigenvalues, vectors = read_eigen(
-                request.eigenvalue_file, request.eigenvector_file, **who, weights=samples.weights
-            )
-        return EigenBasis(eigenvalues, vectors)
+    notes: list[str] = []
+    warnings: list[str] = []
     with run.clock.phase("load_s"):
-        kinship = read_kinship(request.kinship_file, km=request.kinship_format, **who)
-    return decompose(run, kinship)
+        if request.eigenvalue_file is not None and request.eigenvector_file is not None:
+            eigenvalues, vectors = read_eigen(
+                request.eigenvalue_file, request.eigenvector_file, fid=samples.fid, iid=samples.iid,
+                weights=samples.weights, notes=notes, n_threads=run.plan.n_threads,
+            )  # fmt: skip
+        else:
+            kinship = read_kinship(
+                request.kinship_file, n_total=run.fam.n_samples, fid=run.fam.fid, iid=run.fam.iid,
+                index=samples.index, km=request.kinship_format, notes=notes, warnings=warnings,
+                n_threads=run.plan.n_threads,
+            )  # fmt: skip
+    for text in notes:
+        run.note(text)
+    for text in warnings:
+        run.warn(text)
+    if request.eigenvalue_file is not None:
+        return EigenBasis(eigenvalues, vectors)
+    return decompose(run, kinship, request.write_eigen)
 
 
 def decompose(run: Run, kinship: NDArray[np.float64], vectors: bool = False) -> Basis:

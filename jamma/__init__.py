@@ -6,11 +6,13 @@ from jamma._version import __version__
 
 if TYPE_CHECKING:
     from jamma.jlinalg import show_config
+    from jamma.pipeline import gwas
+    from jamma.result import GWASResult
 
-__all__ = ["__version__", "show_config"]
+__all__ = ["GWASResult", "__version__", "gwas", "show_config"]
 
 # Imported when first asked for, so that `import jamma` stays cheap.
-_LAZY = {"show_config": "jamma.jlinalg"}
+_LAZY = {"GWASResult": "jamma.result", "gwas": "jamma.pipeline", "show_config": "jamma.jlinalg"}
 
 
 def __getattr__(name: str) -> Any:

@@ -136,7 +136,7 @@ class RunRequest:
     def _out_of_range(self) -> list[str]:
         """Values that no run can use."""
         rules = [
-            (self.kinship_mode not in (None, 1, 2), f"-gk {self.kinship_mode}: expected 1 (centred) or 2 (standardised)"),
+            (self.kinship_mode not in (None, 1, 2), f"-gk {self.kinship_mode}: expected 1 (centred) or 2 (standard)"),
             (self.lmm_mode not in (None, 1, 2, 3, 4),
              f"-lmm {self.lmm_mode}: expected 1 (Wald), 2 (LRT), 3 (score) or 4 (all)"),
             (self.kinship_format not in (1, 2), f"-km {self.kinship_format}: expected 1 (matrix) or 2 (list of pairs)"),
@@ -155,7 +155,7 @@ class RunRequest:
             (self.n_threads is not None and self.n_threads < 1, f"--threads {self.n_threads}: expected at least 1"),
             (self.chunk_size is not None and self.chunk_size < 1,
              f"--chunk-size {self.chunk_size}: expected at least 1"),
-            (not self.output_prefix or Path(self.output_prefix).name != self.output_prefix,
+            (Path(self.output_prefix or ".").name != self.output_prefix,
              f"-o {self.output_prefix!r}: expected a file name without a folder; name the folder with -outdir"),
         ]  # fmt: skip
         return [text for wrong, text in rules if wrong]

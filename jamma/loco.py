@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from jamma.core.errors import InputError, UsageError
+from jamma.core.errors import InputError
 from jamma.lmm.schema import STATISTICS, AssocChunk, NullModel
 from jamma.stages import Run, Tested, decompose, require_variants, run_tests, sum_kinship
 
@@ -49,14 +48,6 @@ def rows_by_chromosome(chrom: list[str], rows: NDArray[np.int64]) -> dict[str, N
     for row in rows.tolist():
         groups.setdefault(chrom[row], []).append(row)
     return {name: np.array(members, np.int64) for name, members in groups.items()}
-
-
-def loco_workers() -> int:
-    """Chromosomes done at a time: JAMMA_LOCO_WORKERS, 1 by default."""
-    value = os.environ.get("JAMMA_LOCO_WORKERS", "").strip() or "1"
-    if not value.isdigit() or int(value) < 1:
-        raise UsageError(f"JAMMA_LOCO_WORKERS={value}: expected a whole number from 1")
-    return int(value)
 
 
 def sum_all(run: Run, samples: NDArray[np.int64] | None, mask: NDArray[np.bool_] | None) -> tuple[LocoKinship, Counter]:

@@ -47,6 +47,7 @@ class Run:
     plan: RunPlan
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    _readers: dict[bytes | None, GenotypeReader] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         """Something the log should say."""
@@ -61,11 +62,19 @@ class Run:
     def reader(self, samples: NDArray[np.int64] | None) -> GenotypeReader:
         """A reader of the run's genotypes over some rows of the .fam (None: all)."""
         from jamma.io.plink import PlinkReader
+        from jamma.io.readers import HeldReader
 
-        whole = samples is not None and len(samples) == self.fam.n_samples
-        return PlinkReader(
-            self.request.bfile, None if whole else samples, self.plan.n_threads, fam=self.fam, bim=self.bim
-        )
+        if samples is not None and len(samples) == self.fam.n_samples:
+            samples = None
+        key = None if samples is None else samples.tobytes()
+        if key not in self._readers:
+            reader: GenotypeReader = PlinkReader(
+                self.request.bfile, samples, self.plan.n_threads, fam=self.fam, bim=self.bim
+            )  # fmt: skip
+            if self.plan.backend == "numpy":
+                reader = HeldReader(reader, self.plan.chunk_size)
+            self._readers[key] = reader
+        return self._readers[key]
 
     def progress(self, phase: str, total: int):
         """A progress display for one phase."""

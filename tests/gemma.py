@@ -51,7 +51,7 @@ def read_matrix(path: Path) -> np.ndarray:
 
 
 def differences(mine: Path, reference: Path, *, oracle: bool = False) -> dict[str, float]:
-    """The largest difference of each column: text 0 or inf, af absolute, beta relative to max(|beta|, se), else relative.
+    """The largest difference of each column: text 0 or inf, af absolute, beta by max(|beta|, se), else relative.
 
     Rows must be the same ones in the same order; with `oracle` the reference has some of them.
     """

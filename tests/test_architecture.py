@@ -30,7 +30,7 @@ REASON = re.compile(r"\bLength: \w")
 #: Imports go down only. What is not named here is in the middle: plan, samples, variants, kinship, lmm, io.
 LEVELS = {
     "__main__": 7, "cli": 6,
-    "__init__": 5, "pipeline": 5, "stages": 5, "loco": 5, "eigen_store": 5,
+    "__init__": 5, "pipeline": 5, "report": 5, "stages": 5, "loco": 5, "eigen_store": 5,
     "jlinalg": 2, "_blas": 1, "_core": 1, "core": 0, "_version": 0, "__version__": 0,
 }  # fmt: skip
 MIDDLE = 3

@@ -4,7 +4,7 @@ One model of the peak serves the check before a run, the choice of chunk size an
 estimates and the documented sample limits. Its parts, with n analysed samples (N rows of the .fam), in bytes:
 
 - a process with its libraries and tables of names: `BASELINE`, and about 200 for each variant of the .bim;
-- kinship: K (8N²) and the integer sums of a block (4N²);
+- kinship: K (8N²), three chunks of calls, and a block of 4096 variants in the two packed forms of the product;
 - decomposition: K, which becomes U (8n²), and LAPACK's workspace: DSYEVD 16n², DSYEVR 8n²; without eigenvectors
   (tridiagonal or band) K with its reflectors and Q (16n² in all);
 - association: U or Q (8n²), the node columns (8nR for each covariate and phenotype), and three chunks in flight (one
@@ -34,6 +34,8 @@ PER_SAMPLE = 700
 TYPICAL_NODES = 48
 #: Variants at a time where memory does not say otherwise.
 DEFAULT_CHUNK = 4096
+#: Variants of one packed block of the integer product.
+GRAM_VARIANTS = 4096
 DRIVERS = ("evd", "evr")
 WORKSPACE = {"evd": 16, "evr": 8}  # bytes per n²
 
@@ -110,8 +112,7 @@ def phase_bytes(size: RunSize) -> dict[str, Parts]:
         rows = size.kinship_samples or n
         phases["kinship"] = {
             "kinship": 8 * rows * rows * (1 + workers if size.loco_workers else 1),
-            "integer_sums": 4 * rows * rows * workers,
-            "chunks": 4 * rows * chunk,
+            "chunks": (3 * chunk + 2 * GRAM_VARIANTS) * rows,
         }
     if size.reads_kinship:
         phases["load"] = {"kinship": 8 * n * n}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jamma.core.errors import InputError
+from jamma.core.errors import InputError, InsufficientMemoryError
 
 MISSING_INT8 = -127
 
@@ -91,3 +92,42 @@ class ArrayReader:
                 f"genotypes[{s}, {index[v]}]: {block[v, s]}, expected a dosage from 0 to 2, or -127 or NaN for missing"
             )
         return GenotypeChunk(None, dosages, index)
+
+
+class HeldReader:
+    """Keeps the chunks of another reader in memory, as int8, from the first time each variant is asked for.
+
+    Parameters
+    ----------
+    reader : GenotypeReader
+        Of hard calls.
+    chunk_size : int
+        Variants read at a time when the memory is filled.
+    """
+
+    def __init__(self, reader: GenotypeReader, chunk_size: int):
+        self._reader, self._chunk_size = reader, chunk_size
+        self.n_samples, self.n_variants = reader.n_samples, reader.n_variants
+        self._calls: NDArray[np.int8] | None = None
+        self._lock = threading.Lock()
+
+    def _held(self) -> NDArray[np.int8]:
+        with self._lock:
+            if self._calls is None:
+                try:
+                    calls = np.empty((self.n_variants, self.n_samples), np.int8)
+                except MemoryError as error:
+                    raise InsufficientMemoryError(f"all genotypes in memory: {error}; use numpy-streaming") from error
+                for chunk in self._reader.chunks(self._chunk_size):
+                    calls[chunk.index] = chunk.calls
+                self._calls = calls
+        return self._calls
+
+    def chunks(self, chunk_size: int, variants: NDArray[np.int64] | None = None) -> Iterator[GenotypeChunk]:
+        """Iterate over `variants` (ascending row numbers; None: all), `chunk_size` at a time."""
+        calls = self._held()
+        rows = np.arange(self.n_variants, dtype=np.int64) if variants is None else variants
+        for start in range(0, len(rows), chunk_size):
+            index = rows[start : start + chunk_size]
+            contiguous = len(index) and index[-1] - index[0] == len(index) - 1
+            yield GenotypeChunk(calls[index[0] : index[-1] + 1] if contiguous else calls[index], None, index)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jamma.lmm.arrays import run_lmm_association_numpy
 
 __all__ = ["run_lmm_association_numpy"]
 
 
-def __getattr__(name: str) -> Any:
-    # Imported on first use: `jamma.lmm.schema` alone must not load the kernels.
-    if name == "run_lmm_association_numpy":
-        from jamma.lmm.arrays import run_lmm_association_numpy
+# Imported when first asked for: `jamma.lmm.schema` alone must not load the kernels.
+_LAZY = {"run_lmm_association_numpy": "jamma.lmm.arrays"}
 
-        return run_lmm_association_numpy
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from jamma._blas import blas, discovery
 from jamma._blas.checks import check_info, check_square_finite, workspace, writable
 from jamma._blas.config import MAX_LP64_ROWS, BlasConfig, config, ilp64, show_config
-from jamma._blas.reductions import eigvals_banded, eigvals_tridiagonal, tridiagonalize
+from jamma._blas.reductions import band_reduce, eigvals_banded, eigvals_tridiagonal, tridiagonalize
 from jamma.core import threads
 from jamma.core.errors import InsufficientMemoryError, JammaError, NumericalError
 
 __all__ = [
     "BlasConfig",
+    "band_reduce",
     "config",
     "eigh",
     "eigvals_banded",

@@ -8,7 +8,7 @@ import pytest
 from jamma import jlinalg
 from jamma._blas import blas, reductions
 from jamma._blas.config import select
-from jamma._core import band as band_kernels
+from jamma._core import reflectors
 from jamma.core.errors import JammaError, NumericalError
 
 from .blas_libraries import choices, selected
@@ -52,8 +52,8 @@ def test_form_q_is_the_product_of_the_reflectors(n, shift, block_size):
     for j in range(n - shift):  # orthogonal for any vector, if tau fits it; a zero tau is the identity
         tau[j] = 2.0 / (1.0 + np.sum(a[j + shift + 1 :, j] ** 2)) if j % 3 != 1 else 0.0
     expected = slow_q(a, tau, shift)
-    work = np.full(band_kernels.form_q_work(n, block_size), np.nan)
-    assert band_kernels.form_q(a, tau, shift, block_size, work) == 0
+    work = np.full(reflectors.form_q_work(n, block_size), np.nan)
+    assert reflectors.form_q(a, tau, shift, block_size, work) == 0
     np.testing.assert_allclose(a, expected, rtol=0, atol=1e-14)
 
 

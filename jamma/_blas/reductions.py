@@ -9,8 +9,15 @@ from jamma._blas import blas
 from jamma._blas.checks import check_info, check_square_finite, workspace, writable
 from jamma._blas.config import ilp64
 from jamma._core import band as _band
+from jamma._core import reflectors
 from jamma.core import threads
 from jamma.core.errors import JammaError
+
+# Subdiagonals of the band: one AVX-512 register of doubles (`jamma._core.band`).
+BAND = 8
+
+# A panel has four parallel steps; with fewer rows than this for each thread they take less time than their barriers.
+ROWS_PER_THREAD = 256
 
 
 def _need_ilp64() -> None:
@@ -32,8 +39,8 @@ def _form_q(a: NDArray[np.float64], tau: NDArray[np.float64], shift: int) -> Non
     """Q in place of the reflectors in a (Fortran order)."""
     n_rows = a.shape[0]
     block_size = max(1, min(_block_size(n_rows), n_rows - shift))
-    work = workspace(_band.form_q_work(n_rows, block_size))
-    check_info("Q from its reflectors", _band.form_q(a, tau, shift, block_size, work))
+    work = workspace(reflectors.form_q_work(n_rows, block_size))
+    check_info("Q from its reflectors", reflectors.form_q(a, tau, shift, block_size, work))
 
 
 def tridiagonalize(
@@ -88,6 +95,74 @@ def tridiagonalize(
             check_info("DSYTRD", blas.dsytrd(matrix, diagonal, off_diagonal, tau, work))
         _form_q(matrix, tau[: n_rows - 1], 1)
     return diagonal, off_diagonal[: n_rows - 1], matrix
+
+
+def band_reduce(
+    a: NDArray[np.float64], *, overwrite: bool = False, n_threads: int | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Reduce a symmetric matrix to a band with 8 subdiagonals, a = Q B Qᵀ.
+
+    `jamma._core.band` has the algorithm: it reads the matrix once per 8 columns, where `tridiagonalize` reads it once
+    per column. Neither the band nor Q depends on the number of threads, but for what the BLAS makes of it.
+
+    Parameters
+    ----------
+    a : (n, n) array
+        Symmetric; which triangle is read depends on its memory order.
+    overwrite : bool
+        Whether `a`, if it is a writable contiguous float64 array, may be destroyed; saves a copy (8n² bytes).
+    n_threads : int, optional
+        Threads, see `jamma.core.threads.blas_threads`; always 1 in a forked child.
+
+    Returns
+    -------
+    band : (9, n) array
+        ``band[k, j] = B[j + k, j]``, 0 where there is no such element; Fortran order, as LAPACK keeps a lower band.
+    q : (n, n) array
+        Orthogonal, in Fortran order; its first 8 rows and columns are those of the identity.
+
+    Raises
+    ------
+    ValueError
+        `a` is no square matrix or has entries that are not finite.
+    InsufficientMemoryError
+        There is not enough memory.
+    JammaError
+        No library with 64-bit integers was found.
+    """
+    a = np.asarray(a)
+    _need_ilp64()
+    check_square_finite(a)
+    n_rows = a.shape[0]
+    band = np.zeros((BAND + 1, n_rows), order="F")
+    matrix = writable(a, overwrite)
+    matrix = matrix if matrix.flags.f_contiguous else matrix.T
+    if n_rows <= BAND + 1:
+        for k in range(n_rows):
+            band[k, : n_rows - k] = np.diagonal(matrix, -k)
+        matrix[...] = np.eye(n_rows)
+        return band, matrix
+    scale = _power_of_two(matrix)
+    if scale != 1.0:
+        matrix *= scale
+    tau = np.empty(n_rows - BAND)
+    with threads.blas_threads(n_threads) as n_threads:
+        n_threads = min(threads.kernel_threads(n_threads), max(1, n_rows // ROWS_PER_THREAD))
+        with threads.blas_threads(1):
+            work = workspace(_band.reduce_to_band_work(n_rows))
+            check_info("the band reduction", _band.reduce_to_band(matrix, tau, band, n_threads, work))
+        _form_q(matrix, tau, BAND)
+    if scale != 1.0:
+        band /= scale
+    return band, matrix
+
+
+def _power_of_two(a: NDArray[np.float64]) -> float:
+    """A factor that brings a matrix far from magnitude 1 there, exactly; else 1. Reflectors square their entries."""
+    largest = max(float(np.abs(a[:, first : first + 256]).max()) for first in range(0, a.shape[1], 256))
+    if largest == 0.0 or 1e-20 < largest < 1e20:
+        return 1.0
+    return float(2.0 ** -min(max(np.frexp(largest)[1], -1000), 1000))
 
 
 def eigvals_tridiagonal(diagonal: NDArray[np.float64], off_diagonal: NDArray[np.float64]) -> NDArray[np.float64]:

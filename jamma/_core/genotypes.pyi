@@ -27,3 +27,12 @@ def count_calls(
     calls: NDArray[np.int8], mask: NDArray[np.uint8] | None = None, n_threads: int = 1
 ) -> NDArray[np.int32]: ...
 def pack_calls(calls: NDArray[np.int8], rows: NDArray[np.int64] | None = None, n_threads: int = 1) -> PackedCalls: ...
+def sweep(
+    calls: NDArray[np.int8],
+    max_missing: float,
+    maf: float,
+    n_threads: int = 1,
+    skip_maf: bool = False,
+    *,
+    reason_codes: tuple[int, int, int] = (7, 8, 9),
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], PackedCalls]: ...

@@ -1,6 +1,7 @@
 """Counts and packed forms of hard calls: int8, one row a variant, copies of allele1 (0, 1, 2), negative missing."""
 from cython.parallel cimport prange
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memmove
 
 import numpy as np
 
@@ -168,3 +169,129 @@ def pack_calls(const int8_t[:, ::1] calls, rows=None, int n_threads=1):
                 &codes_view[0, b * JAMMA_PACK_ROWS], &missing_view[0, b * JAMMA_PACK_ROWS], pack_rows,
             )
     return PackedCalls(n, codes, missing, counts)
+
+
+# Rows that one thread counts, judges and packs before it takes the next ones.
+cdef enum:
+    SWEEP_ROWS = 64
+
+
+cdef struct filter_limits:
+    double miss, maf
+    bint skip_maf
+    uint8_t missing_code, maf_code, monomorphic_code
+
+
+cdef inline uint8_t judge(const int32_t *counts, const filter_limits *limits) noexcept nogil:
+    """0 for a variant to keep, else the code of the first filter that drops it."""
+    cdef double called = <double>counts[0] + counts[1] + counts[2]
+    cdef double total = called + counts[3]
+    cdef double af
+    if total > 0 and counts[3] / total > limits.miss:
+        return limits.missing_code
+    if not limits.skip_maf and called > 0:
+        af = (counts[1] + 2.0 * counts[2]) / (2.0 * called)
+        if af < limits.maf or af > 1.0 - limits.maf:
+            return limits.maf_code
+    if (counts[0] > 0) + (counts[1] > 0) + (counts[2] > 0) < 2:
+        return limits.monomorphic_code
+    return 0
+
+
+cdef int64_t sweep_rows(
+    const int8_t *calls, int64_t first, int64_t stop, int64_t n, int64_t stride, const filter_limits *limits,
+    int32_t *counts, uint8_t *reason, uint64_t *codes, uint32_t *missing,
+    count_row_fn *count_row, pack_rows_fn *pack_rows,
+) noexcept nogil:
+    """Count and judge rows `first` to `stop`, pack those kept from column `first` on; returns how many these are."""
+    cdef int64_t rows[JAMMA_PACK_ROWS]
+    cdef int64_t v, waiting = 0, packed = 0
+    for v in range(first, stop):
+        count_row(calls + v * n, NULL, n, <int32_t>n, counts + 4 * v)
+        reason[v] = judge(counts + 4 * v, limits)
+        if reason[v]:
+            continue
+        rows[waiting] = v
+        waiting += 1
+        if waiting == JAMMA_PACK_ROWS:
+            pack_block(
+                calls, rows, waiting, n, stride, codes + first + packed, missing + first + packed, pack_rows
+            )
+            packed += waiting
+            waiting = 0
+    pack_block(calls, rows, waiting, n, stride, codes + first + packed, missing + first + packed, pack_rows)
+    return packed + waiting
+
+
+cdef void close_gaps(
+    uint64_t *codes, uint32_t *missing, const int64_t *kept, int64_t n_blocks
+) noexcept nogil:
+    """Move what is packed in each block of SWEEP_ROWS columns of one row to the row's beginning."""
+    cdef int64_t b, to = 0
+    for b in range(n_blocks):
+        if to != b * SWEEP_ROWS:
+            memmove(codes + to, codes + b * SWEEP_ROWS, kept[b] * sizeof(uint64_t))
+            memmove(missing + to, missing + b * SWEEP_ROWS, kept[b] * sizeof(uint32_t))
+        to += kept[b]
+
+
+def sweep(
+    const int8_t[:, ::1] calls, double max_missing, double maf, int n_threads=1, bint skip_maf=False,
+    *, reason_codes=(7, 8, 9),
+):
+    """Count the calls, drop variants by the filters that need counts alone, and pack the others, in one pass.
+
+    Parameters
+    ----------
+    calls : ndarray of int8, shape (m, n_samples)
+        Copies of allele1, negative missing.
+    max_missing : float
+        A variant with more than this fraction of missing calls is dropped.
+    maf : float
+        So is one whose frequency of allele1 is below this, or above 1 - `maf`.
+    n_threads : int
+        Threads to use.
+    skip_maf : bool
+        Do not filter by frequency.
+    reason_codes : tuple of int
+        What `reason` says of a variant that has too many missing calls, is too rare, or has fewer than two of the three
+        genotypes; by default the keys of `jamma.variants.REASONS`.
+
+    Returns
+    -------
+    counts : ndarray of int32, shape (m, 4)
+        As from `count_calls`.
+    reason : ndarray of uint8, shape (m,)
+        0 for a variant that is kept, else the first of the reasons that applies, in the order above.
+    packed : PackedCalls
+        The variants kept, in their order.
+    """
+    cdef int64_t m = calls.shape[0], n = calls.shape[1], b, g
+    cdef int64_t n_words = (n + JAMMA_WORD_SAMPLES - 1) // JAMMA_WORD_SAMPLES
+    cdef int64_t n_blocks = (m + SWEEP_ROWS - 1) // SWEEP_ROWS
+    cdef filter_limits limits
+    limits.miss, limits.maf, limits.skip_maf = max_missing, maf, skip_maf
+    limits.missing_code, limits.maf_code, limits.monomorphic_code = reason_codes
+    counts, reason = np.zeros((m, 4), dtype=np.int32), np.zeros(m, dtype=np.uint8)
+    codes, missing = np.empty((n_words, m), dtype=np.uint64), np.zeros((n_words, m), dtype=np.uint32)
+    kept = np.zeros(n_blocks, dtype=np.int64)
+    if m == 0 or n == 0:
+        reason[:] = limits.monomorphic_code
+        return counts, reason, PackedCalls(n, codes[:, :0], missing[:, :0], counts[:0])
+    cdef int32_t[:, ::1] counts_view = counts
+    cdef uint8_t[::1] reason_view = reason
+    cdef uint64_t[:, ::1] codes_view = codes
+    cdef uint32_t[:, ::1] missing_view = missing
+    cdef int64_t[::1] kept_view = kept
+    cdef count_row_fn *count_row = count_row_now()
+    cdef pack_rows_fn *pack_rows = pack_rows_now()
+    for b in prange(n_blocks, nogil=True, num_threads=n_threads):
+        kept_view[b] = sweep_rows(
+            &calls[0, 0], b * SWEEP_ROWS, min((b + 1) * SWEEP_ROWS, m), n, m, &limits, &counts_view[0, 0],
+            &reason_view[0], &codes_view[0, 0], &missing_view[0, 0], count_row, pack_rows,
+        )
+    k = int(kept.sum())
+    if k < m:
+        for g in prange(n_words, nogil=True, num_threads=n_threads):
+            close_gaps(&codes_view[g, 0], &missing_view[g, 0], &kept_view[0], n_blocks)
+    return counts, reason, PackedCalls(n, codes[:, :k], missing[:, :k], counts[reason == 0])

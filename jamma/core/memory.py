@@ -37,6 +37,13 @@ DEFAULT_CHUNK = 4096
 #: Variants of one packed block of the integer product.
 GRAM_VARIANTS = 4096
 DRIVERS = ("evd", "evr")
+#: Below this the kernels lose more time than memory is gained.
+MIN_CHUNK = 64
+#: Variants of one exact 8-bit product, packed to a byte a call.
+KINSHIP_BLOCK = 4096
+#: Doubles of one DSYRK of the standardised kinship: imputed values and two temporary arrays of the same size.
+DENSE_BLOCK = 64 * MIB
+DENSE_ARRAYS = 3
 WORKSPACE = {"evd": 16, "evr": 8}  # bytes per n²
 
 
@@ -54,6 +61,8 @@ class RunSize:
         Where K comes from; both False: it is not needed (eigen files).
     kinship_samples : int or None
         Rows of the K that is computed; None: `n_samples`.
+    standardized : bool
+        Whether that is ``-gk 2``, which is summed in doubles.
     associates : bool
         False for ``-gk`` alone.
     decomposes : bool
@@ -76,6 +85,7 @@ class RunSize:
     computes_kinship: bool = True
     reads_kinship: bool = False
     kinship_samples: int | None = None
+    standardized: bool = False
     associates: bool = True
     decomposes: bool = True
     basis: str = "eigen"
@@ -110,10 +120,12 @@ def phase_bytes(size: RunSize) -> dict[str, Parts]:
     phases: dict[str, Parts] = {}
     if size.computes_kinship:
         rows = size.kinship_samples or n
-        phases["kinship"] = {
-            "kinship": 8 * rows * rows * (1 + workers if size.loco_workers else 1),
+        phases["kinship"] = parts = {
+            "kinship": 8 * rows * rows * (1 + size.loco_workers),
             "chunks": (3 * chunk + 2 * GRAM_VARIANTS) * rows,
         }
+        if size.standardized:
+            parts["block"] = DENSE_ARRAYS * min(DENSE_BLOCK, 8 * rows * chunk)
     if size.reads_kinship:
         phases["load"] = {"kinship": 8 * n * n}
     if size.decomposes:
@@ -231,13 +243,12 @@ def largest_n_samples(size: RunSize, usable: int) -> int:
 def fitting_chunk(size: RunSize, usable: int, preferred: int = DEFAULT_CHUNK) -> int:
     """Variants at a time: `preferred`, or fewer where the chunks would take more than a tenth of `usable`.
 
-    Chunks may take 64 MiB however little there is, but are never smaller than 64 variants, below which the kernels
-    lose more time than memory is gained.
+    Chunks may take 64 MiB however little there is, and have at least `MIN_CHUNK` variants.
     """
     workers = max(size.loco_workers, 1)
     allowance = max(usable // 10, 64 * MIB) // workers
     fitting = allowance // chunk_bytes_per_variant(size)
-    return max(64, min(preferred, fitting // 64 * 64))
+    return max(MIN_CHUNK, min(preferred, fitting // MIN_CHUNK * MIN_CHUNK))
 
 
 def estimate_workflow_memory(

@@ -260,7 +260,7 @@ def test_bim_memory_is_a_small_factor(write):
 
 def test_variant_list(write, problems):
     path = write("l.txt", "rs1 0.5\n\n  rs2\trs3\r\nrs1\na,b\n")
-    assert read_variant_list(path) == {"rs1": 1, "rs2": 3, "a,b": 5}
+    assert list(read_variant_list(path)) == ["rs1", "rs2", "a,b"]
     assert list(read_variant_list(path, all_tokens=True)) == ["rs1", "0.5", "rs2", "rs3", "a,b"]
     assert problems(read_variant_list, write("l.txt", "\n")) == ["l.txt: empty, expected a variant ID on each line"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jamma.core.errors import InputError
+from jamma.core.errors import MAX_PROBLEMS_SHOWN, InputError
 from jamma.io.columns import NumberTable, column_problems, read_numbers
 from jamma.io.text import (
     FOREIGN_MISSING,
@@ -221,8 +221,8 @@ def read_bim(path: PathLike) -> BimTable:
         if not stripped:
             n_blank += block.count(b"\n") + 1
             continue
-        for back in range(min(n_blank, 30), 0, -1):
-            problems.add(first - back, None, "blank line, expected a variant; delete it")
+        for row in range(first - n_blank, first)[: MAX_PROBLEMS_SHOWN + 1]:
+            problems.add(row, None, "blank line, expected a variant; delete it")
         n_blank = block.count(b"\n", len(stripped))
         columns = _bim_columns(stripped) or _bim_columns_slow(stripped, first, problems)
         if problems.full:
@@ -321,18 +321,21 @@ def _repeated_ids(path: PathLike, rs: list[str]) -> tuple[str, ...]:
 # --- lists ------------------------------------------------------------------------------------------------------
 
 
-def read_variant_list(path: PathLike, *, all_tokens: bool = False) -> dict[str, int]:
+def read_variant_list(path: PathLike, *, all_tokens: bool = False) -> dict[str, None]:
     """Read variant IDs: the first token of each line, or every token (as PLINK reads ``--extract``).
 
     Returns
     -------
-    dict of str to int
-        Each ID with the row that first named it, in file order.
+    dict with str keys
+        The IDs, each once, in file order.
     """
-    wanted: dict[str, int] = {}
-    for row, line in lines(path):
-        for token in split_blank(line)[: None if all_tokens else 1]:
-            wanted.setdefault(token, row)
+    wanted: dict[str, None] = {}
+    for _, block in line_blocks(path):
+        text = block.decode("utf-8", "surrogateescape")
+        if all_tokens:
+            wanted.update(dict.fromkeys(split_blank(text.replace("\n", " "))))
+        else:
+            wanted.update(dict.fromkeys(tokens[0] for tokens in map(split_blank, text.split("\n")) if tokens))
     if not wanted:
         raise InputError(f"{show_path(path)}: empty, expected a variant ID on each line")
     return wanted

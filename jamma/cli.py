@@ -205,8 +205,7 @@ def _plot_command() -> click.Command:
     def draw(assoc: str, out: str | None, column: str | None) -> None:
         from jamma.plot import plot_association
 
-        for path in plot_association(assoc, out, column=column):
-            click.echo(f"wrote {path}")
+        click.echo(plot_association(assoc, out, column=column))
 
     return click.Command(
         "jamma plot",

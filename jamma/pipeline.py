@@ -154,7 +154,7 @@ def _plot(this: Run, outcome: Outcome) -> None:
 
     with this.clock.phase("plot_s"):
         for path in outcome.assoc_paths:
-            outcome.plot_paths += plot_association(path)
+            outcome.plot_paths.append(plot_association(path).path)
 
 
 def _kinship_only(this: Run) -> Outcome:

@@ -102,8 +102,8 @@ class GWASResult:
             One record a variant; the fields are the columns of the .assoc.txt.
         """
         from jamma.core.errors import UsageError
-        from jamma.io.writers import read_associations
+        from jamma.io.results import associations
 
         if not 0 <= phenotype < len(self.assoc_paths):
             raise UsageError(f"phenotype {phenotype}: this run has {len(self.assoc_paths)}")
-        return read_associations(self.assoc_paths[phenotype])
+        return associations(self.assoc_paths[phenotype])

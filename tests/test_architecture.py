@@ -24,7 +24,7 @@ TOOLS = [path for path in TOOLS if not {"env", "html", ".asv"} & set(path.parts)
 
 MAX_FUNCTION, MAX_FILE = 60, 400
 #: Debts; the list may only become shorter.
-TO_BE_SPLIT = {"jamma/io/matrix.py", "jamma/_core/format.pyx"}
+TO_BE_SPLIT: set[str] = set()
 REASON = re.compile(r"\bLength: \w")
 
 #: Imports go down only. What is not named here is in the middle: plan, samples, variants, kinship, lmm, io.

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jamma._core import format as fmt
+from jamma._core import parse
 
 FORMS = {"e6": "%.6e", "g10": "%.10g"}
 
@@ -134,7 +135,7 @@ def test_reading_what_python_writes():
     values = bits.view(np.float64)
     for x in values[np.isfinite(values)].tolist():
         for text in (repr(x), f"{x:.16e}", f"{x:.10g}"):
-            assert fmt._read(text.encode()) == float(text), text
+            assert parse._read(text.encode()) == float(text), text
 
 
 def test_reading_numbers_between_two_doubles():
@@ -147,7 +148,7 @@ def test_reading_numbers_between_two_doubles():
         for x in (rng.random(300) * 10.0 ** rng.integers(-40, 40, 300)).tolist():
             middle = (Decimal(x) + Decimal(math.nextafter(x, math.inf))) / 2
             for text in (f"{middle:e}", f"{middle:.18e}", f"{middle:.30e}"):
-                assert fmt._read(text.encode()) == float(text), text
+                assert parse._read(text.encode()) == float(text), text
 
 
 @pytest.mark.parametrize(
@@ -160,27 +161,27 @@ def test_reading_odd_numbers(text):
         expected = float(text)
     except ValueError:
         expected = None
-    assert fmt._read(text.encode()) == expected
+    assert parse._read(text.encode()) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["", "-", "+", ".", "e5", "-e5", "1e", "1e+", "1.2.3", "1,5", "12a", "nano", "NA", "--1"]
 )
 def test_not_numbers(text):
-    assert fmt._read(text.encode()) is None
+    assert parse._read(text.encode()) is None
 
 
 def test_words():
-    assert math.isnan(fmt._read(b"nan"))
-    assert math.isnan(fmt._read(b"-NaN"))
-    assert fmt._read(b"Infinity") == math.inf
-    assert fmt._read(b"-inf") == -math.inf
+    assert math.isnan(parse._read(b"nan"))
+    assert math.isnan(parse._read(b"-NaN"))
+    assert parse._read(b"Infinity") == math.inf
+    assert parse._read(b"-inf") == -math.inf
 
 
 @given(st.text(alphabet="0123456789.eE+-naif \t", max_size=30))
 @settings(max_examples=500)
 def test_reading_agrees_with_python_or_refuses(text):
-    got = fmt._read(text.encode())
+    got = parse._read(text.encode())
     try:
         expected = float(text) if text == text.strip() else None
     except ValueError:
@@ -196,12 +197,14 @@ import locale, sys
 locale.setlocale(locale.LC_NUMERIC, "xx")
 assert locale.localeconv()["decimal_point"] == ","
 from jamma._core import format as fmt
+from jamma._core import parse
 assert fmt._write(1234566.5, "e6") == "1.234566e+06"
 assert fmt._write(0.0007, "f3") == "0.001"
-assert fmt._read(b"1.2345678901234567890123e-5") == 1.2345678901234567890123e-5
-assert fmt._read(b"-1.5e-400") == 0
-assert fmt._read(b"1,5") is None
-assert fmt._count_slow() == 4
+assert parse._read(b"1.2345678901234567890123e-5") == 1.2345678901234567890123e-5
+assert parse._read(b"-1.5e-400") == 0
+assert parse._read(b"1,5") is None
+assert fmt._count_slow() == 2
+assert parse._count_slow() == 2
 """
 
 
@@ -275,17 +278,17 @@ def test_matrix_text(n_threads):
 
 
 def test_lines():
-    assert fmt.line_starts(b"").tolist() == [0]
-    assert fmt.line_starts(b"a\n\nbc\n").tolist() == [0, 2, 3, 6]
-    assert fmt.line_starts(b"a\nbc").tolist() == [0, 2, 5]
+    assert parse.line_starts(b"").tolist() == [0]
+    assert parse.line_starts(b"a\n\nbc\n").tolist() == [0, 2, 3, 6]
+    assert parse.line_starts(b"a\nbc").tolist() == [0, 2, 5]
 
 
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_numbers_of_lines(n_threads):
     data = b" 1 2\t3\r\n,4,,5 , 6\n\n7 x 9\n1 2\n1 2 3 4\n-1e3 +2 .5"
-    starts = fmt.line_starts(data)
+    starts = parse.line_starts(data)
     out = np.zeros((7, 3))
-    counts, bad = fmt.parse_numbers(data, starts, out, n_threads)
+    counts, bad = parse.parse_numbers(data, starts, out, n_threads)
     assert counts.tolist() == [3, 3, 0, 3, 2, 4, 3]
     assert bad.tolist() == [-1, -1, -1, 1, -1, -1, -1]
     assert out[[0, 1, 5, 6]].tolist() == [[1, 2, 3], [4, 5, 6], [1, 2, 3], [-1000, 2, 0.5]]
@@ -293,13 +296,13 @@ def test_numbers_of_lines(n_threads):
 
 def test_columns_of_a_table():
     data = b"1\trs1\t0.5\tA\r\n1\trs2\tnan\tB\n2\t\t1e-5\tC\n2\trs4\tx\tD\nshort"
-    starts = fmt.line_starts(data)
+    starts = parse.line_starts(data)
     names, numbers = np.zeros((5, 2), dtype=np.int64), np.zeros(5)
-    counts = fmt.parse_table(data, starts, [1, 2], [names, numbers])
+    counts = parse.parse_table(data, starts, [1, 2], [names, numbers])
     assert counts.tolist() == [4, 4, 4, -3, 1]
     assert [data[a:b] for a, b in names[:3]] == [b"rs1", b"rs2", b""]
     assert numbers[0] == 0.5
     assert np.isnan(numbers[1])
     chrom = np.zeros((5, 2), dtype=np.int64)
-    fmt.parse_table(data, starts, [0], [chrom])
-    assert fmt.runs(data, chrom).tolist() == [0, 2, 4]
+    parse.parse_table(data, starts, [0], [chrom])
+    assert parse.runs(data, chrom).tolist() == [0, 2, 4]

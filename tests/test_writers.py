@@ -423,7 +423,7 @@ def test_a_full_disk_in_each_format(tmp_path, fmt):
         "from jamma.core.errors import OutputError\n"
         "from jamma.io.writers import AssocWriter\n"
         "from jamma.lmm.schema import AssocChunk, STATISTICS\n"
-        "p = 300_000; rng = np.random.default_rng(0)\n"
+        "p = 60_000; rng = np.random.default_rng(0)\n"
         "bim = SimpleNamespace(chrom=['1'] * p, rs=['r'] * p, ps=np.arange(p), allele1=['A'] * p, allele0=['C'] * p)\n"
         "chunk = AssocChunk(index=np.arange(p), n_miss=np.zeros(p, np.int32), af=rng.random(p),\n"
         "    neg_log10_p=np.ones(p),\n"

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jamma._core import format as _format
+from jamma._core import parse as _parse
 from jamma.core.errors import MAX_PROBLEMS_SHOWN, InputError
 from jamma.io.atomic import AtomicFile, write_all
 
@@ -104,23 +105,15 @@ def _other_ending(path: Path) -> str:
 def line_blocks(file: Any, path: Path, n_columns: int = 0) -> Iterator[bytes]:
     """Blocks of whole lines, about 8 MiB each, without a byte-order mark."""
     limit = max(MIN_LINE_LIMIT, BYTES_PER_NUMBER * n_columns)
-    rest = file.read(3)
-    if rest == b"\xef\xbb\xbf":
-        rest = b""
-    while True:
-        block = file.read(BLOCK_BYTES)
-        if not block:
-            break
-        end = block.rfind(b"\n") + 1
-        if end:
-            yield rest + block[:end]
-            rest = block[end:]
-        else:
-            rest += block
-            if len(rest) > limit:
+    first = True
+    while block := file.read(BLOCK_BYTES):
+        if not block.endswith(b"\n"):
+            rest = file.readline(limit)
+            if len(rest) >= limit:
                 raise InputError(f"{path}: a line of more than {limit} bytes, expected lines of numbers")
-    if rest:
-        yield rest
+            block += rest
+        yield block.removeprefix(b"\xef\xbb\xbf") if first else block
+        first = False
 
 
 class _TextReader:
@@ -139,13 +132,13 @@ class _TextReader:
 
     def add(self, block: bytes) -> None:
         """Parse a block."""
-        starts = _format.line_starts(block)
+        starts = _parse.line_starts(block)
         n_lines = len(starts) - 1
         step = max(1, BLOCK_BYTES // (8 * max(self.shape[1], 1)))
         for first in range(0, n_lines, step):
             some = starts[first : first + step + 1]
             numbers = np.empty((len(some) - 1, self.shape[1]))
-            counts, bad = _format.parse_numbers(block, some, numbers, self.n_threads)
+            counts, bad = _parse.parse_numbers(block, some, numbers, self.n_threads)
             self._check(block, some, counts, bad)
             if len(self.problems) > MAX_PROBLEMS_SHOWN:
                 raise InputError(self.problems)

@@ -34,11 +34,25 @@ ROW_GROUP = 1 << 17  # rows of a Parquet row group, whatever the chunk size
 class VariantTable(Protocol):
     """What the writers need of a .bim: sequences of equal length."""
 
-    chrom: Sequence[str]
-    rs: Sequence[str]
-    ps: Any
-    allele1: Sequence[str]
-    allele0: Sequence[str]
+    @property
+    def chrom(self) -> Sequence[str]:
+        """Chromosomes."""
+
+    @property
+    def rs(self) -> Sequence[str]:
+        """Variant IDs."""
+
+    @property
+    def ps(self) -> Any:
+        """Positions, as an array of integers."""
+
+    @property
+    def allele1(self) -> Sequence[str]:
+        """Counted (effect) alleles."""
+
+    @property
+    def allele0(self) -> Sequence[str]:
+        """Other alleles."""
 
 
 def encode_texts(texts: list[str]) -> tuple[bytes, I64]:

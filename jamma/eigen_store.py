@@ -91,8 +91,8 @@ class EigenStore:
         """Write one chromosome's decomposition, if that was asked for and it is not there."""
         if not self.needs_vectors or self.has(chromosome):
             return
+        from jamma.io.atomic import write_all
         from jamma.io.matrix import write_eigen
-        from jamma.io.writers import atomic_output
 
         run = self._run
         with run.clock.phase("write_s"):
@@ -100,5 +100,4 @@ class EigenStore:
                 self._stem(chromosome), basis.eigenvalues, basis.vectors,
                 run.samples.fid, run.samples.iid, run.request.legacy_text,
             )  # fmt: skip
-            with atomic_output(self._stamp_path(chromosome)) as out:
-                out.write(self._stamp + "\n")
+            write_all(self._stamp_path(chromosome), [self._stamp.encode() + b"\n"])

@@ -106,10 +106,9 @@ class Parts:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         if not stamp.exists():
-            from jamma.io.writers import atomic_output
+            from jamma.io.atomic import write_all
 
-            with atomic_output(stamp) as out:
-                out.write(self._fingerprint)
+            write_all(stamp, [self._fingerprint.encode()])
 
     def path(self, chromosome: str) -> Path:
         """File of one chromosome."""
@@ -117,7 +116,7 @@ class Parts:
 
     def save(self, chromosome: str, results: list[ChunkResult], null: NullModel) -> None:
         """Keep a finished chromosome."""
-        from jamma.io.writers import atomic_output
+        from jamma.io.atomic import atomic_output
 
         chunks = [r.results[0] for r in results]
         arrays = {
@@ -131,7 +130,7 @@ class Parts:
             **{s: np.concatenate([c.statistics[s] for c in chunks]) for s in self._statistics},
             "null": np.frombuffer(json.dumps(_null_as_json(null)).encode(), np.uint8),
         }
-        with atomic_output(self.path(chromosome), binary=True) as out:
+        with atomic_output(self.path(chromosome)) as out:
             np.savez(out, **arrays)
 
     def load(self, chromosome: str) -> tuple[dict[str, NDArray], NullModel]:
@@ -159,6 +158,11 @@ class Parts:
                     neg_log10_p=merged["neg_log10_p"][take], reason=merged["reason"][take],
                 )  # fmt: skip
                 yield chunk, loaded[owner[take[0]]][1]
+
+    def remove_if_empty(self) -> None:
+        """Delete them where no chromosome is finished: there is nothing to resume from."""
+        if not any(self.folder.glob("*.npz")):
+            self.remove()
 
     def remove(self) -> None:
         """Delete them: the output is complete."""
@@ -199,9 +203,19 @@ def run_fingerprint(run: Run) -> str:
 
 def run_loco(run: Run) -> tuple[LocoOutcome, Parts]:
     """Test every chromosome's variants with that chromosome left out; leaves the results in parts."""
+    parts = Parts(run)
+    try:
+        return _run_into(run, parts), parts
+    except BaseException:
+        parts.remove_if_empty()
+        raise
+
+
+def _run_into(run: Run, parts: Parts) -> LocoOutcome:
+    """Every chromosome that has no part yet, then the counts of all."""
     from jamma.eigen_store import EigenStore
 
-    parts, store = Parts(run), EigenStore(run)
+    store = EigenStore(run)
     groups = rows_by_chromosome(run.bim.chrom, run.test.rows)
     outcome = LocoOutcome(Tested(), Counter())
     todo = [name for name in groups if not parts.path(name).exists()]
@@ -221,7 +235,7 @@ def run_loco(run: Run) -> tuple[LocoOutcome, Parts]:
         outcome.tested.reasons.update(arrays["read_reason"].tolist())
         outcome.tested.n_chunks += 1
     outcome.eigen_paths = store.written
-    return outcome, parts
+    return outcome
 
 
 def _for_each(names: list[str], one: Callable[[str], None], workers: int) -> None:

@@ -261,7 +261,7 @@ def _association(this: Run) -> Outcome:
 def _open_writers(this: Run, stack: ExitStack, outcome: Outcome) -> DroppedWriter | None:
     """A writer for each phenotype, and one for dropped variants if asked for; leaving the stack names the files."""
     from jamma.io.writers import AssocWriter, DroppedWriter, VariantText
-    from jamma.lmm.reference import REASONS as FAILURES
+    from jamma.lmm.search import REASONS as FAILURES
     from jamma.variants import REASONS
 
     request, text = this.request, VariantText(this.bim)

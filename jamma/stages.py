@@ -92,8 +92,10 @@ def load_inputs(request: RunRequest) -> Run:
     from jamma.variants import select_variants
 
     clock = Clock()
+    # GEMMA's -region is the number of intervals of the search; with a colon it is a region of the genome.
+    intervals = request.region if request.region is not None and request.region.isdigit() else None
     config = LmmConfig(
-        lmm_mode=request.lmm_mode or 1, l_min=request.l_min, l_max=request.l_max, maf=request.maf, miss=request.miss,
+        n_region=10 if intervals is None else int(intervals), lmm_mode=request.lmm_mode or 1, l_min=request.l_min, l_max=request.l_max, maf=request.maf, miss=request.miss,
         hwe=request.hwe, hwe_exact=request.hwe_exact, r2=request.r2, notsnp=request.notsnp,
         chunk_size=request.chunk_size, n_threads=request.n_threads, basis=request.basis,
     )  # fmt: skip
@@ -115,7 +117,7 @@ def load_inputs(request: RunRequest) -> Run:
             phenotype_required=request.lmm_mode is not None,
         )
         lists = {"extract": request.extract_file, "exclude": request.exclude_file}
-        test = select_variants(bim, snps_file=request.snps_file, region=request.region, **lists)
+        test = select_variants(bim, snps_file=request.snps_file, region=None if intervals else request.region, **lists)
         # GEMMA's -snps restricts the kinship too; with a test in the same command it restricts the test alone.
         kinship_snps = request.snps_file if request.lmm_mode is None else None
         kinship_variants = select_variants(bim, snps_file=kinship_snps, ksnps_file=request.ksnps_file, **lists)

@@ -73,7 +73,8 @@ def differences(mine: Path, reference: Path, *, oracle: bool = False) -> dict[st
             worst[column] = 0.0 if a == b else np.inf
             continue
         x, y = np.array(a, float), np.array(b, float)
-        assert np.array_equal(np.isnan(x), np.isnan(y))
+        # GEMMA prints nan where its Newton steps leave [lmin, lmax]; jamma takes the better bound there.
+        assert not np.isnan(x).any()
         scale = np.abs(y)
         if column == "af":
             scale = np.ones_like(y)

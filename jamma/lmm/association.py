@@ -89,7 +89,7 @@ def prepare_association(
         raise InputError(f"{n} samples and {c} covariates: a variant's effect needs at least {c + 2} samples")
     q, r_factor = np.linalg.qr(covariates)
     ones = np.linalg.lstsq(covariates, np.ones(n), rcond=None)[0]
-    nodes = make_nodes(basis.eigenvalues, config.l_min, config.l_max)
+    nodes = make_nodes(basis.eigenvalues, config.l_min, config.l_max, partial(basis.gram, q), config.n_region)
     prepared, columns = [], [basis.node_columns(q, nodes.lambdas).reshape(-1, n)]
     for name, y in zip(names, phenotypes.T, strict=True):
         mean = y.mean()

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
 
+from jamma.core.errors import NumericalError
+from jamma.core.threads import blas_threads
 from jamma.lmm.schema import F64, NullModel
+from jamma.lmm.search import FLAT, Likelihood, maximise
+
+if TYPE_CHECKING:
+    from jamma.lmm.nodes import PhenotypeTables
+
+# y'Py below this share of y'y: the rest is rounding error.
+PERFECT_FIT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -68,3 +80,64 @@ def assemble_null_model(
         beta=inverse @ effects * scaling.scale + scaling.ones * scaling.mean, se_beta=np.sqrt(variances),
         trace_g=trace_g,
     )  # fmt: skip
+
+
+@blas_threads(1)
+def fit_null_model(tables: PhenotypeTables) -> NullModel:
+    """The model without a variant, from the tables alone.
+
+    Both likelihoods are Chebyshev series of exactly computed values, right to rounding error with their derivatives;
+    effects and variances come from a Gram matrix at the REML lambda itself.
+
+    Raises
+    ------
+    NumericalError
+        If the covariates explain the phenotype perfectly, or a likelihood is not finite.
+    """
+    scaling, c = tables.scaling, tables.scaling.n_cvt
+    at_zero = tables.gram(np.zeros(1))[0]
+    if not _residual(at_zero, c) > PERFECT_FIT * at_zero[c, c]:
+        raise NumericalError("the covariates explain the phenotype perfectly: no variance is left to model")
+    l_min, l_max = tables.nodes.l_min, tables.nodes.l_max
+    restricted, full = null_likelihood(tables, True), null_likelihood(tables, False)
+    flat = FLAT * scaling.n_samples
+    lambda_r, logl_r = maximise(restricted, 1, l_min, l_max, flat)
+    lambda_m, logl_m = maximise(full, 1, l_min, l_max, flat)
+    if not (np.isfinite(logl_r[0]) and np.isfinite(logl_m[0])):
+        raise NumericalError("the likelihood of the model without a variant is not finite")
+    _, slope, curvature = restricted(np.log(lambda_r), np.arange(1))
+    gram = tables.gram(lambda_r)[0]
+    return assemble_null_model(
+        scaling, lambdas=(float(lambda_r[0]), float(lambda_m[0])), logls=(float(logl_r[0]), float(logl_m[0])),
+        curvature=float(curvature[0] - slope[0]), residual=_residual(gram, c),
+        effects=np.linalg.solve(gram[:c, :c], gram[:c, c]), covariance=np.linalg.inv(gram[:c, :c]),
+        trace_g=tables.nodes.trace_g,
+    )  # fmt: skip
+
+
+def _residual(gram: F64, c: int) -> float:
+    """y'Py from the Gram matrix of [Q, y]."""
+    return float(gram[c, c] - gram[:c, c] @ np.linalg.solve(gram[:c, :c], gram[:c, c]))
+
+
+def null_likelihood(tables: PhenotypeTables, restricted: bool) -> Likelihood:
+    """The null model's REML or ML function, of the phenotype as given, with its derivatives in ln(lambda)."""
+    scaling, ends = tables.scaling, tables.nodes.ends
+    df = scaling.n_samples - scaling.n_cvt if restricted else scaling.n_samples
+    constant = 0.5 * df * (math.log(df / (2 * math.pi)) - 1.0) - df * math.log(scaling.scale)
+    log_part = tables.nodes.half_log_h - (tables.half_log_det if restricted else 0.0)
+    half_width = 0.5 * (ends[1] - ends[0])
+
+    def evaluate(t: F64, which: NDArray[np.int64]) -> tuple[F64, F64, F64]:
+        j, u = tables.nodes.locate(float(t[0]))
+        base, rss = (
+            [float(chebyshev.chebval(u, chebyshev.chebder(series[j], order))) for order in range(3)]
+            for series in (log_part, tables.residual)
+        )
+        slope = rss[1] / rss[0]
+        value = constant + base[0] - 0.5 * df * math.log(rss[0])
+        first = base[1] - 0.5 * df * slope
+        second = base[2] - 0.5 * df * (rss[2] / rss[0] - slope * slope)
+        return np.array([value]), np.array([first / half_width]), np.array([second / half_width**2])
+
+    return evaluate

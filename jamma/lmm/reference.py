@@ -22,37 +22,30 @@ best of these and of both bounds wins.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from jamma.core.errors import NumericalError
-from jamma.lmm.null_model import Scaling, assemble_null_model
+from jamma.lmm.null_model import PERFECT_FIT, Scaling, assemble_null_model
 from jamma.lmm.schema import F64, STATISTICS, LmmConfig, NullModel
+from jamma.lmm.search import (
+    FLAT,
+    REASON_COLLINEAR,
+    REASON_NOT_FINITE,
+    REASON_OK,
+    REASON_PERFECT_FIT,
+    Likelihood,
+    maximise,
+)  # fmt: skip
 from jamma.lmm.tails import LN_10, chi2_1_tail, f_tail
 
-N_INTERVALS = 10
 # x'Px below this share of x'x: x lies in the span of the covariates to working precision.
 COLLINEAR = 1e-11
-# y'Py after x below this share of before: the rest is rounding error.
-PERFECT_FIT = 1e-12
-# Slopes in t per sample that are rounding error: a likelihood with no larger ones is flat.
-FLAT = 1e-11
-REASON_OK, REASON_COLLINEAR, REASON_PERFECT_FIT, REASON_NOT_FINITE = 0, 1, 2, 3
-#: Why the statistics of a variant are nan, by the code in `AssocChunk.reason`.
-REASONS: dict[int, str] = {
-    REASON_OK: "tested",
-    REASON_COLLINEAR: "genotype is constant or explained by the covariates",
-    REASON_PERFECT_FIT: "genotype and covariates explain the phenotype perfectly",
-    REASON_NOT_FINITE: "a statistic is not finite",
-}
 
-_TOLERANCE = 1e-8  # of the last Newton step in t; the step is applied, so the error left is its square
-_MAX_STEPS = 100
+# In ln(lambda): 4 points integrate a slope over less to rounding error.
+NEAR = 0.2
 _BLOCK = 128  # variants at a time: a few (n, _BLOCK) temporaries stay in the outer cache
-
-Likelihood = Callable[[F64, "np.ndarray"], tuple[F64, F64, F64]]
 
 
 @dataclass(frozen=True)
@@ -205,57 +198,6 @@ def log_likelihood(model: Model, x: F64 | None, restricted: bool) -> Likelihood:
     return evaluate
 
 
-def _polish(f: Likelihood, which: np.ndarray, lo: F64, hi: F64) -> F64:
-    """Root of the derivative, falling from + at `lo` to - at `hi`, by Newton's method inside its bracket."""
-    lo, hi = lo.copy(), hi.copy()
-    t = 0.5 * (lo + hi)
-    active = np.arange(len(t))
-    for _ in range(_MAX_STEPS):
-        here = t[active]
-        _, slope, curvature = f(here, which[active])
-        rising = slope > 0
-        lo[active] = np.where(rising, here, lo[active])
-        hi[active] = np.where(rising, hi[active], here)
-        newton = here - slope / np.where(curvature < 0, curvature, -np.inf)
-        inside = (curvature < 0) & (newton > lo[active]) & (newton < hi[active])
-        middle = 0.5 * (lo[active] + hi[active])
-        new = np.where((curvature < 0) & (np.abs(newton - here) < _TOLERANCE), newton, np.where(inside, newton, middle))
-        t[active] = new
-        active = active[np.abs(new - here) >= _TOLERANCE]
-        if not active.size:
-            break
-    return t
-
-
-def maximise(f: Likelihood, k: int, config: LmmConfig, flat_slope: float) -> tuple[F64, F64]:
-    """Global maximum of `k` likelihoods over [l_min, l_max], flat where no slope at the 11 ends exceeds `flat_slope`.
-
-    Returns
-    -------
-    lambda_, logl : ndarray, shape (k,)
-        The best of both bounds and every polished maximum, and the log-likelihood there. A likelihood that is flat
-        to rounding error has its maximum at l_min.
-    """
-    l_min, l_max = config.l_min, config.l_max
-    ends = np.linspace(math.log(l_min), math.log(l_max), N_INTERVALS + 1)
-    everyone = np.arange(k)
-    at_ends = [f(np.array([end]), everyone) for end in ends]
-    best_t, best = np.full(k, ends[0]), at_ends[0][0]
-    candidates = [(everyone, np.full(k, ends[-1]), at_ends[-1][0])]
-    for j in range(N_INTERVALS):
-        which = np.flatnonzero((at_ends[j][1] > 0) & (at_ends[j + 1][1] <= 0))
-        if which.size:
-            t = _polish(f, which, np.full(which.size, ends[j]), np.full(which.size, ends[j + 1]))
-            candidates.append((which, t, f(t, which)[0]))
-    flat = np.max([np.abs(slope) for _, slope, _ in at_ends], axis=0) <= flat_slope
-    for which, t, logl in candidates:
-        better = (logl > best[which]) & ~flat[which]
-        best_t[which[better]] = t[better]
-        best[which[better]] = logl[better]
-    lambda_ = np.select([best_t == ends[0], best_t == ends[-1]], [l_min, l_max], np.exp(best_t))
-    return lambda_, best
-
-
 def fit_null(eigenvalues: F64, u: F64, w: F64, y: F64, config: LmmConfig) -> NullModel:
     """The model without a variant. Arguments as for `associate`."""
     return fit_null_of(make_model(eigenvalues, u, w, y), config)
@@ -275,8 +217,8 @@ def fit_null_of(model: Model, config: LmmConfig) -> NullModel:
         raise NumericalError("the covariates explain the phenotype perfectly: no variance is left to model")
     restricted = log_likelihood(model, None, True)
     flat = FLAT * model.scaling.n_samples
-    lambda_r, logl_r = maximise(restricted, 1, config, flat)
-    lambda_m, logl_m = maximise(log_likelihood(model, None, False), 1, config, flat)
+    lambda_r, logl_r = maximise(restricted, 1, config.l_min, config.l_max, flat)
+    lambda_m, logl_m = maximise(log_likelihood(model, None, False), 1, config.l_min, config.l_max, flat)
     t_r = np.log(lambda_r)
     _, slope, curvature = restricted(t_r, one)
     gram = gram_jets(model, None, t_r)[0][0, 0]
@@ -304,26 +246,48 @@ def _wald(model: Model, x: F64, t: F64) -> dict[str, F64]:
     }
 
 
+def _likelihood_ratio(model: Model, x: F64, t: F64, logl: F64, null: NullModel) -> F64:
+    """2 (l_M(t) - l_M of the null model), not negative.
+
+    Where t is near the null model's optimum t0, the difference of the two values would leave 1e-15 n of rounding error,
+    which matters for p near 1. Then it is the sum of what x explains at t0, -n ln(1 - (x'Py)^2/(x'Px y'Py)), and of
+    what is gained from t0 to t, the integral of the slope by 4 points of Gauss and Legendre.
+    """
+    t0 = math.log(null.lambda_mle)
+    rest = eliminate(gram_jets(model, x, np.array([t0]))[0], model.scaling.n_cvt)[0][0]
+    explained = rest[:, 0, 1] ** 2 / (rest[:, 0, 0] * rest[:, 1, 1])
+    points, weights = np.polynomial.legendre.leggauss(4)
+    slope, everyone = log_likelihood(model, x, False), np.arange(len(t))
+    half = 0.5 * (t - t0)
+    gained = half * sum(w * slope(t0 + half * (1.0 + p), everyone)[1] for p, w in zip(points, weights, strict=True))
+    near = 2.0 * gained - model.scaling.n_samples * np.log1p(-explained)
+    return np.maximum(np.where(np.abs(t - t0) < NEAR, near, 2.0 * (logl - null.logl_mle)), 0.0)
+
+
 def _block(model: Model, null: NullModel, x: F64, config: LmmConfig) -> dict[str, F64]:
     """All statistics that the mode asks for, of a block of rotated, testable variants."""
     mode, df, k = config.lmm_mode, model.scaling.n_samples - model.scaling.n_cvt - 1, x.shape[1]
     out: dict[str, F64] = {}
     if mode in (1, 4):
-        lambda_, logl = maximise(log_likelihood(model, x, True), k, config, FLAT * model.scaling.n_samples)
+        lambda_, logl = maximise(
+            log_likelihood(model, x, True), k, config.l_min, config.l_max, FLAT * model.scaling.n_samples
+        )
         wald = _wald(model, x, np.log(lambda_))
         p, log_p = f_tail(wald["f_wald"], df)
         out |= {"beta": wald["beta"], "se": wald["se"], "logl_H1": logl, "l_remle": lambda_, "p_wald": p}
-        out |= {"logl_remle": logl, "neg_log10_p": log_p / -LN_10}
+        out |= {"logl_remle": logl, "neg_log10_p": 0.0 - log_p / LN_10}
     if mode in (2, 4):
-        lambda_, logl = maximise(log_likelihood(model, x, False), k, config, FLAT * model.scaling.n_samples)
-        p, log_p = chi2_1_tail(np.maximum(2.0 * (logl - null.logl_mle), 0.0))
+        lambda_, logl = maximise(
+            log_likelihood(model, x, False), k, config.l_min, config.l_max, FLAT * model.scaling.n_samples
+        )
+        p, log_p = chi2_1_tail(_likelihood_ratio(model, x, np.log(lambda_), logl, null))
         out |= {"logl_H1": logl, "l_mle": lambda_, "p_lrt": p, "logl_mle": logl}
-        out.setdefault("neg_log10_p", log_p / -LN_10)
+        out.setdefault("neg_log10_p", 0.0 - log_p / LN_10)
     if mode in (3, 4):
         score = _wald(model, x, np.array([math.log(null.lambda_mle)]))
         p, log_p = f_tail(score["f_score"], df)
         out |= {"p_score": p}
-        for name, value in (("beta", score["beta"]), ("se", score["se"]), ("neg_log10_p", log_p / -LN_10)):
+        for name, value in (("beta", score["beta"]), ("se", score["se"]), ("neg_log10_p", 0.0 - log_p / LN_10)):
             out.setdefault(name, value)
     return out
 

@@ -29,6 +29,8 @@ class LmmConfig:
         Wald, likelihood ratio, score, all three.
     l_min, l_max : float
         Bounds of lambda, the ratio of the genetic to the residual variance.
+    n_region : int
+        Equal intervals of ln(lambda) that the search looks for maxima in (GEMMA's ``-region N``).
     maf, miss : float
         Variants with an allele frequency below `maf` (or above 1 - `maf`), or with more than the fraction `miss`
         of missing calls, are dropped.
@@ -49,6 +51,7 @@ class LmmConfig:
     lmm_mode: int = 1
     l_min: float = 1e-5
     l_max: float = 1e5
+    n_region: int = 10
     maf: float = 0.01
     miss: float = 0.05
     hwe: float = 0.0
@@ -72,6 +75,8 @@ class LmmConfig:
         ):  # fmt: skip
             if not 0 <= value <= top:
                 raise UsageError(f"{name} {value:g}: expected a number from 0 to {top:g}")
+        if not 1 <= self.n_region <= 1000:
+            raise UsageError(f"-region {self.n_region}: expected 1 to 1000 intervals, or CHR:START-END")
         if self.chunk_size is not None and self.chunk_size < 1:
             raise UsageError(f"chunk size {self.chunk_size}: expected at least 1")
         if self.basis not in ("auto", "eigen", "tridiagonal", "band"):

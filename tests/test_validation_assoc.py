@@ -1,0 +1,77 @@
+"""Every column of every mode against GEMMA 0.98.5 and against the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from gemma import DATA, FIXTURES, assert_close, differences, options
+
+from jamma.cli import main
+
+ASSOCIATIONS = [name for name in FIXTURES if name.startswith("lmm")]
+
+# Options of each run on mouse_hs1940; file names are in the folder of the reference.
+MOUSE = {
+    "lmm1": "-lmm 1 -k gk1.cXX.txt.gz",
+    "lmm2": "-lmm 2 -k gk1.cXX.txt.gz",
+    "lmm3": "-lmm 3 -k gk1.cXX.txt.gz",
+    "lmm4": "-lmm 4 -k gk1.cXX.txt.gz",
+    "lmm4_n2": "-lmm 4 -k gk1.cXX.txt.gz -n 2",
+    "lmm4_n6": "-lmm 4 -k gk1.cXX.txt.gz -n 6",
+    "lmm4_cov": "-lmm 4 -k gk1.cXX.txt.gz -c covariates.txt",
+    "lmm4_covna": "-lmm 4 -k gk1.cXX.txt.gz -c covariates_na.txt",
+    "lmm4_snps": "-lmm 4 -k gk1.cXX.txt.gz -snps snps_500.txt",
+    "lmm4_lbounds": "-lmm 4 -k gk1.cXX.txt.gz -lmin 0.01 -lmax 2",
+    "lmm4_mafmiss": "-lmm 4 -k gk1.cXX.txt.gz -maf 0.1 -miss 0.005",
+    "lmm4_hwe": "-lmm 4 -k gk1.cXX.txt.gz --hwe-exact 0.001",
+    "lmm4_widv": "-lmm 4 -k gk1.cXX.txt.gz -widv weights.txt",
+}
+# GEMMA's row-scaled eigenvectors make its own optimum less exact.
+MOUSE_TOLERANCE = {"lmm4_widv": 2e-4}
+ORACLES = {"lmm4": "lmm4.tsv", "lmm4_cov": "lmm4_cov.tsv", "lmm4_n6": "lmm4_n6.tsv"}
+
+
+def run(arguments: list[str], folder: Path, name: str) -> Path:
+    """Run the command line; the file of results."""
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "-o", name, "-outdir", str(folder), "--no-telemetry"])
+    assert end.value.code == 0
+    return folder / f"{name}.assoc.txt"
+
+
+@pytest.mark.parametrize("name", ASSOCIATIONS)
+@pytest.mark.filterwarnings("default")
+def test_small_cohort(name, tmp_path):
+    mine = run(options(name), tmp_path, name)
+    assert_close(mine, DATA / f"{name}.assoc.txt.gz")
+
+
+@pytest.fixture(scope="module")
+def mouse(shared_data, tmp_path_factory):
+    """Runs one of MOUSE; the file of results."""
+    reference = shared_data / "gemma_reference"
+    folder = tmp_path_factory.mktemp("mouse")
+    bfile = ["-bfile", str(shared_data / "mouse_hs1940" / "mouse_hs1940")]
+
+    def once(name: str, more: str | None = None) -> Path:
+        done = folder / f"{name}.assoc.txt"
+        if done.exists():
+            return done
+        words = (more or MOUSE[name]).split()
+        return run(bfile + [str(reference / w) if (reference / w).is_file() else w for w in words], folder, name)
+
+    return once
+
+
+@pytest.mark.parametrize("name", MOUSE)
+def test_mouse(mouse, shared_data, name):
+    assert_close(mouse(name), shared_data / "gemma_reference" / f"{name}.assoc.txt.gz", MOUSE_TOLERANCE.get(name, 1e-4))
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_mouse_oracle(mouse, shared_data, name):
+    """Right to the last printed digit."""
+    worst = differences(mouse(name), shared_data / "oracle" / ORACLES[name], oracle=True)
+    assert worst.pop("af") <= 5.1e-4
+    assert max(worst.values()) <= 6e-7, worst

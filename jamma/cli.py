@@ -83,7 +83,8 @@ OPTIONS: list[tuple[tuple[str, ...], dict[str, Any]]] = [
     (("--exclude", "exclude_file"), dict(type=_PATH, help="Variants to leave out, of kinship and test.")),
     (("-snps", "snps_file"), dict(type=_PATH, help="Variants to test.")),
     (("-ksnps", "ksnps_file"), dict(type=_PATH, help="Variants that enter the kinship.")),
-    (("-region", "region"), dict(help="Variants to test: CHR:START-END (base pairs); a plain number is GEMMA's: intervals of the search.")),
+    (("-region", "region"), dict(
+     help="Variants to test: CHR:START-END (base pairs). A plain number, as in GEMMA: intervals of the search.")),
     (("-maf", "maf"), dict(type=float, default=0.01, show_default=True, help="Smallest minor allele frequency.")),
     (("-miss", "miss"), dict(type=float, default=0.05, show_default=True, help="Largest fraction of missing calls.")),
     (("-hwe", "hwe"), dict(type=float, default=0.0, help="Smallest Hardy-Weinberg p-value (chi-square).")),

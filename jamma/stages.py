@@ -95,7 +95,8 @@ def load_inputs(request: RunRequest) -> Run:
     # GEMMA's -region is the number of intervals of the search; with a colon it is a region of the genome.
     intervals = request.region if request.region is not None and request.region.isdigit() else None
     config = LmmConfig(
-        n_region=10 if intervals is None else int(intervals), lmm_mode=request.lmm_mode or 1, l_min=request.l_min, l_max=request.l_max, maf=request.maf, miss=request.miss,
+        n_region=10 if intervals is None else int(intervals),
+        lmm_mode=request.lmm_mode or 1, l_min=request.l_min, l_max=request.l_max, maf=request.maf, miss=request.miss,
         hwe=request.hwe, hwe_exact=request.hwe_exact, r2=request.r2, notsnp=request.notsnp,
         chunk_size=request.chunk_size, n_threads=request.n_threads, basis=request.basis,
     )  # fmt: skip

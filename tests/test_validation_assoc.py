@@ -32,8 +32,8 @@ MOUSE_TOLERANCE = {"lmm4_widv": 2e-4}
 ORACLES = {"lmm4": "lmm4.tsv", "lmm4_cov": "lmm4_cov.tsv", "lmm4_n6": "lmm4_n6.tsv"}
 
 
-# A phenotype of genes alone: the likelihood is flat beyond lambda = 1000, and GEMMA's Newton steps end early. For rs0160
-# the root is 4015.44973 (30-digit arithmetic), jamma prints 4.015449e+03, GEMMA 4.013891e+03.
+# A phenotype of genes alone: the likelihood is flat beyond lambda = 1000, and GEMMA's Newton steps end early. For
+# rs0160 the root is 4015.44973 (30-digit arithmetic), jamma prints 4.015449e+03, GEMMA 4.013891e+03.
 SMALL_LAMBDA_TOLERANCE = {"lmm4_p2": 5e-4}
 
 

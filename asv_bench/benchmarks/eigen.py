@@ -1,4 +1,4 @@
-"""Reducing the kinship: eigendecomposition by either driver."""
+"""Reducing the kinship: eigendecomposition by either driver, tridiagonal form, band of 8."""
 
 from __future__ import annotations
 
@@ -21,3 +21,24 @@ class Eigen:
         from jamma.lmm.eigen import eigendecompose_kinship
 
         eigendecompose_kinship(self.kinship, center=True, driver=driver, n_threads=N_THREADS)
+
+
+class Reduction:
+    """K = Q T Q' with T tridiagonal or a band of 8, and the eigenvalues of T."""
+
+    params = ([500, 1000, 2000], ["tridiagonal", "band"])
+    param_names = ("n_samples", "form")
+    number = 1
+
+    def setup(self, n_samples: int, form: str) -> None:
+        """Simulate the kinship."""
+        self.kinship = simulate_kinship(n_samples)
+
+    def time_reduce(self, n_samples: int, form: str) -> None:
+        """On a copy, Q formed."""
+        from jamma import jlinalg
+
+        if form == "band":
+            jlinalg.eigvals_banded(jlinalg.band_reduce(self.kinship, n_threads=N_THREADS)[0], N_THREADS)
+        else:
+            jlinalg.eigvals_tridiagonal(*jlinalg.tridiagonalize(self.kinship, n_threads=N_THREADS)[:2])

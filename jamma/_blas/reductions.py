@@ -13,6 +13,9 @@ from jamma._core import reflectors
 from jamma.core import threads
 from jamma.core.errors import JammaError
 
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
 # Subdiagonals of the band: one AVX-512 register of doubles (`jamma._core.band`).
 BAND = 8
 
@@ -35,7 +38,7 @@ def _block_size(n_rows: int) -> int:
     return min(max(32, n_rows // 128 * 8), 256)
 
 
-def _form_q(a: NDArray[np.float64], tau: NDArray[np.float64], shift: int) -> None:
+def _form_q(a: Matrix, tau: Vector, shift: int) -> None:
     """Q in place of the reflectors in a (Fortran order)."""
     n_rows = a.shape[0]
     block_size = max(1, min(_block_size(n_rows), n_rows - shift))
@@ -43,9 +46,34 @@ def _form_q(a: NDArray[np.float64], tau: NDArray[np.float64], shift: int) -> Non
     check_info("Q from its reflectors", reflectors.form_q(a, tau, shift, block_size, work))
 
 
+def reflect_to_tridiagonal(matrix: Matrix) -> tuple[Vector, Vector, Vector]:
+    """DSYTRD in place: (diagonal, off-diagonal, tau), and the reflectors below the subdiagonal of a Fortran-ordered
+    matrix of at least one row, of which the lower triangle is read."""
+    n_rows = matrix.shape[0]
+    diagonal, off_diagonal, tau = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
+    work = np.empty(1)
+    check_info("DSYTRD", blas.dsytrd(matrix, diagonal, off_diagonal, tau, work))
+    if n_rows > 1:
+        work = workspace(int(work[0]))
+        check_info("DSYTRD", blas.dsytrd(matrix, diagonal, off_diagonal, tau, work))
+    return diagonal, off_diagonal[: n_rows - 1], tau[: n_rows - 1]
+
+
+def reflect_to_band(matrix: Matrix, n_threads: int) -> tuple[Matrix, Vector]:
+    """The band reduction in place: (band, tau), and the reflectors below the band of a Fortran-ordered matrix of at
+    least 10 rows and of magnitude about 1, of which the lower triangle is read."""
+    n_rows = matrix.shape[0]
+    band, tau = np.zeros((BAND + 1, n_rows), order="F"), np.empty(n_rows - BAND)
+    n_threads = min(threads.kernel_threads(n_threads), max(1, n_rows // ROWS_PER_THREAD))
+    work = workspace(_band.reduce_to_band_work(n_rows))
+    with threads.blas_threads(1):
+        check_info("the band reduction", _band.reduce_to_band(matrix, tau, band, n_threads, work))
+    return band, tau
+
+
 def tridiagonalize(
-    a: NDArray[np.float64], *, overwrite: bool = False, n_threads: int | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    a: Matrix, *, overwrite: bool = False, n_threads: int | None = None
+) -> tuple[Vector, Vector, Matrix]:
     """Reduce a symmetric matrix to tridiagonal form, a = Q T Qᵀ.
 
     DSYTRD gives T and Q as n − 1 reflectors; Q is formed from them in blocks, backwards, I − V T Vᵀ at a time on the
@@ -82,24 +110,17 @@ def tridiagonalize(
     _need_ilp64()
     check_square_finite(a)
     n_rows = a.shape[0]
-    diagonal, off_diagonal, tau = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
     if n_rows == 0:
-        return diagonal, off_diagonal, np.empty((0, 0), order="F")
+        return np.empty(0), np.empty(0), np.empty((0, 0), order="F")
     matrix = writable(a, overwrite)
     matrix = matrix if matrix.flags.f_contiguous else matrix.T
     with threads.blas_threads(n_threads):
-        work = np.empty(1)
-        check_info("DSYTRD", blas.dsytrd(matrix, diagonal, off_diagonal, tau, work))
-        if n_rows > 1:
-            work = workspace(int(work[0]))
-            check_info("DSYTRD", blas.dsytrd(matrix, diagonal, off_diagonal, tau, work))
-        _form_q(matrix, tau[: n_rows - 1], 1)
-    return diagonal, off_diagonal[: n_rows - 1], matrix
+        diagonal, off_diagonal, tau = reflect_to_tridiagonal(matrix)
+        _form_q(matrix, tau, 1)
+    return diagonal, off_diagonal, matrix
 
 
-def band_reduce(
-    a: NDArray[np.float64], *, overwrite: bool = False, n_threads: int | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def band_reduce(a: Matrix, *, overwrite: bool = False, n_threads: int | None = None) -> tuple[Matrix, Matrix]:
     """Reduce a symmetric matrix to a band with 8 subdiagonals, a = Q B Qᵀ.
 
     `jamma._core.band` has the algorithm: it reads the matrix once per 8 columns, where `tridiagonalize` reads it once
@@ -134,10 +155,10 @@ def band_reduce(
     _need_ilp64()
     check_square_finite(a)
     n_rows = a.shape[0]
-    band = np.zeros((BAND + 1, n_rows), order="F")
     matrix = writable(a, overwrite)
     matrix = matrix if matrix.flags.f_contiguous else matrix.T
     if n_rows <= BAND + 1:
+        band = np.zeros((BAND + 1, n_rows), order="F")
         for k in range(n_rows):
             band[k, : n_rows - k] = np.diagonal(matrix, -k)
         matrix[...] = np.eye(n_rows)
@@ -145,19 +166,15 @@ def band_reduce(
     scale = _power_of_two(matrix)
     if scale != 1.0:
         matrix *= scale
-    tau = np.empty(n_rows - BAND)
-    with threads.blas_threads(n_threads) as n_threads:
-        n_threads = min(threads.kernel_threads(n_threads), max(1, n_rows // ROWS_PER_THREAD))
-        with threads.blas_threads(1):
-            work = workspace(_band.reduce_to_band_work(n_rows))
-            check_info("the band reduction", _band.reduce_to_band(matrix, tau, band, n_threads, work))
+    with threads.blas_threads(n_threads) as n_blas_threads:
+        band, tau = reflect_to_band(matrix, n_blas_threads)
         _form_q(matrix, tau, BAND)
     if scale != 1.0:
         band /= scale
     return band, matrix
 
 
-def _power_of_two(a: NDArray[np.float64]) -> float:
+def _power_of_two(a: Matrix) -> float:
     """A factor that brings a matrix far from magnitude 1 there, exactly; else 1. Reflectors square their entries."""
     largest = max(float(np.abs(a[:, first : first + 256]).max()) for first in range(0, a.shape[1], 256))
     if largest == 0.0 or 1e-20 < largest < 1e20:
@@ -165,7 +182,7 @@ def _power_of_two(a: NDArray[np.float64]) -> float:
     return float(2.0 ** -min(max(np.frexp(largest)[1], -1000), 1000))
 
 
-def eigvals_tridiagonal(diagonal: NDArray[np.float64], off_diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
+def eigvals_tridiagonal(diagonal: Vector, off_diagonal: Vector) -> Vector:
     """Eigenvalues of a symmetric tridiagonal matrix, by DSTERF (the Pal-Walker-Kahan variant of QL and QR).
 
     Parameters
@@ -202,7 +219,7 @@ def eigvals_tridiagonal(diagonal: NDArray[np.float64], off_diagonal: NDArray[np.
     return d
 
 
-def eigvals_banded(band: NDArray[np.float64], n_threads: int | None = None) -> NDArray[np.float64]:
+def eigvals_banded(band: Matrix, n_threads: int | None = None) -> Vector:
     """Eigenvalues of a symmetric band matrix: DSBTRD to tridiagonal form, then `eigvals_tridiagonal`.
 
     Parameters

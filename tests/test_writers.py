@@ -321,10 +321,16 @@ def test_names_of_any_characters(tmp_path):
 
 
 def test_text_of_a_chunk_is_made_once():
-    text = VariantText(make_bim(10))
+    bim = make_bim(10)
+    text = VariantText(bim)
+    data, offsets = text.take(np.array([9, 0]))
+    assert bytes(data) == b"1\trs9\t9000A\tC1\trs0\t0A\tC"
+    assert offsets.tolist() == [0, 10, 13, 20, 23]
+    with pytest.raises(ValueError, match="row 10 of 10"):
+        text.take(np.array([10]))
     index = np.array([1, 2], dtype=np.int64)
     assert text.take(index)[0] is text.take(index.copy())[0]
-    assert text.take(np.array([1, 3]))[0] != text.take(index)[0]
+    assert bytes(text.take(np.array([1, 3]))[0]) != bytes(text.take(index)[0])
 
 
 def test_usage_errors(tmp_path):

@@ -1,8 +1,18 @@
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
 
+def variant_texts(
+    chrom: Sequence[str],
+    rs: Sequence[str],
+    ps: NDArray[np.int64],
+    allele1: Sequence[str],
+    allele0: Sequence[str],
+    index: NDArray[np.int64],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
 def format_rows(
     text: Buffer,
     offsets: NDArray[np.int64],

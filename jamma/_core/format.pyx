@@ -4,6 +4,7 @@ Rows are split into one run of rows per thread, each run into its own stretch of
 the longest text, so that nothing is shared and the bytes do not depend on the number of threads. Nothing here knows
 files, names or errors.
 """
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -11,6 +12,66 @@ from libc.string cimport memcpy
 import numpy as np
 
 include "decimal.pxi"
+
+
+cdef inline char *append(char *at, str text) except NULL:
+    """Copy a string as UTF-8; UnicodeEncodeError where it holds bytes that were no UTF-8."""
+    cdef Py_ssize_t n
+    cdef const char *utf8 = PyUnicode_AsUTF8AndSize(text, &n)
+    memcpy(at, utf8, n)
+    return at + n
+
+
+def variant_texts(chrom, rs, const int64_t[::1] ps, allele1, allele0, const int64_t[::1] index):
+    """The names of some variants as one run of bytes, the form that `format_rows` takes.
+
+    Parameters
+    ----------
+    chrom, rs, allele1, allele0 : sequence of str
+        Columns of a .bim.
+    ps : ndarray of int64
+    index : ndarray of int64, shape (m,)
+        Rows of the .bim.
+
+    Returns
+    -------
+    text : ndarray of uint8
+        ``chr rs ps`` and ``allele1 allele0`` of each variant, tabs between.
+    offsets : ndarray of int64, shape (2 m + 1,)
+        Where each text begins, and where the last ends.
+
+    Raises
+    ------
+    UnicodeEncodeError
+        A name holds bytes that were no UTF-8.
+    """
+    cdef int64_t m = index.shape[0], k, i, bound = 0
+    cdef str a, b, c, d
+    for k in range(m):
+        i = index[k]
+        if not 0 <= i < ps.shape[0]:
+            raise ValueError(f"row {i} of {ps.shape[0]} variants")
+        a, b, c, d = chrom[i], rs[i], allele1[i], allele0[i]
+        bound += 4 * (len(a) + len(b) + len(c) + len(d)) + 3 + DECIMAL_MAX_BYTES
+    text = np.empty(max(bound, 1), dtype=np.uint8)
+    offsets = np.zeros(2 * m + 1, dtype=np.int64)
+    cdef uint8_t[::1] text_view = text
+    cdef int64_t[::1] offsets_view = offsets
+    cdef char *begin = <char *>&text_view[0]
+    cdef char *at = begin
+    for k in range(m):
+        i = index[k]
+        at = append(at, chrom[i])
+        at[0] = c'\t'
+        at = append(at + 1, rs[i])
+        at[0] = c'\t'
+        at = decimal_write_int(at + 1, ps[i])
+        offsets_view[2 * k + 1] = at - begin
+        at = append(at, allele1[i])
+        at[0] = c'\t'
+        at = append(at + 1, allele0[i])
+        offsets_view[2 * k + 2] = at - begin
+    return text[: at - begin], offsets
 
 
 cdef int64_t write_rows(

@@ -119,12 +119,14 @@ def line_blocks(file: Any, path: Path, n_columns: int = 0) -> Iterator[bytes]:
 class _TextReader:
     """Fills the wanted entries of a matrix from blocks of lines and collects what is wrong."""
 
-    def __init__(self, path: Path, shape: tuple[int, int], rows: I64, columns: I64, expected: str, n_threads: int):
+    def __init__(
+        self, path: Path, shape: tuple[int, int], rows: I64, columns: I64, expected: str, order: str, n_threads: int
+    ):
         self.path, self.shape, self.columns, self.expected = path, shape, columns, expected
         self.n_threads = n_threads
         self.place = np.full(shape[0], -1, dtype=np.int64)
         self.place[rows] = np.arange(len(rows))
-        self.out = np.empty((len(rows), len(columns)))
+        self.out: F64 = np.empty((len(rows), len(columns)), order="F" if order == "F" else "C")
         self.all_columns = len(columns) == shape[1] and bool((columns == np.arange(shape[1])).all())
         self.row = 0  # of the matrix
         self.line = 0  # of the file
@@ -219,12 +221,11 @@ def read_matrix(
         head = file.read(len(NPY_MAGIC))
     if head == NPY_MAGIC:
         return _take(map_npy(path), path, shape, rows, columns, expected, order)
-    reader = _TextReader(path, shape, rows, columns, expected, n_threads)
+    reader = _TextReader(path, shape, rows, columns, expected, order, n_threads)
     with open_bytes(path) as file:
         for block in line_blocks(file, path, shape[1]):
             reader.add(block)
-    out = reader.finish()
-    return np.asfortranarray(out) if order == "F" else out
+    return reader.finish()
 
 
 def map_npy(path: Path) -> NDArray[Any]:

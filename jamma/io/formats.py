@@ -83,18 +83,20 @@ class VariantText:
     def __init__(self, bim: VariantTable):
         self.bim = bim
         self._index: I64 | None = None
-        self._taken: tuple[bytes, I64] = (b"", np.zeros(1, dtype=np.int64))
+        self._taken: tuple[bytes | NDArray[np.uint8], I64] = (b"", np.zeros(1, dtype=np.int64))
 
-    def take(self, index: I64) -> tuple[bytes, I64]:
+    def take(self, index: I64) -> tuple[bytes | NDArray[np.uint8], I64]:
         """Bytes and offsets of ``chr rs ps`` and ``allele1 allele0`` of the variants `index`, alternately."""
         if self._index is None or not np.array_equal(self._index, index):
             b = self.bim
-            ps = np.asarray(b.ps)
-            texts = []
-            for i in index.tolist():
-                texts.append(f"{b.chrom[i]}\t{b.rs[i]}\t{ps[i]}")
-                texts.append(f"{b.allele1[i]}\t{b.allele0[i]}")
-            self._taken = encode_texts(texts)
+            ps = np.ascontiguousarray(b.ps, dtype=np.int64)
+            try:
+                self._taken = _format.variant_texts(b.chrom, b.rs, ps, b.allele1, b.allele0, index)
+            except UnicodeEncodeError:
+                texts = []
+                for i in index.tolist():
+                    texts += [f"{b.chrom[i]}\t{b.rs[i]}\t{ps[i]}", f"{b.allele1[i]}\t{b.allele0[i]}"]
+                self._taken = encode_texts(texts)
             self._index = index.copy()
         return self._taken
 
@@ -138,7 +140,7 @@ class TextSink:
         text, offsets = self._text.take(chunk.index)
         self._rows(text, offsets, self._layout, [table["n_miss"], *(table[name] for name in self._numbers)])
 
-    def _rows(self, text: bytes, offsets: I64, layout: bytes, columns: Sequence[F64]) -> None:
+    def _rows(self, text: bytes | NDArray[np.uint8], offsets: I64, layout: bytes, columns: Sequence[F64]) -> None:
         """Format rows and write them."""
         n_rows = len(offsets) // 2
         values = np.empty((len(columns), n_rows))

@@ -14,83 +14,10 @@ from numpy.typing import NDArray
 
 from jamma.core.errors import InputError
 from jamma.io.arrays import F64, I64, newest_sibling, read_matrix, write_npy, write_text
+from jamma.io.checks import check_finite, check_informative, eigenvalue_problems, eigenvector_problems, symmetrize
 from jamma.io.side_car import SideCar, side_car_path, write_side_car
 
-#: Largest asymmetry, relative to the largest entry.
-TOLERANCE = 1e-6
-#: Largest |u_j'u_k - (j = k)| in eigenvectors; text of 10 digits keeps them orthonormal to about 1e-10.
-ORTHOGONALITY = 1e-6
-SAMPLED_COLUMNS = 32
-TILE = 1024
-
-
-def _check_finite(matrix: F64, path: Path, rows: I64, columns: I64) -> None:
-    """Refuse nan and infinity, with their places in the file."""
-    problems = []
-    for first in range(0, len(matrix), TILE):
-        block = matrix[first : first + TILE]
-        if not np.isfinite(block).all():
-            for i, j in np.argwhere(~np.isfinite(block))[:100]:
-                where = f"{path}:{rows[first + i] + 1}:{columns[j] + 1}"
-                problems.append(f"{where}: {block[i, j]}, expected a finite number")
-    if problems:
-        raise InputError(problems)
-
-
-def _symmetrize(kinship: F64, path: Path, rows: I64, notes: list[str] | None) -> None:
-    """Refuse a matrix that is not symmetric; average what is symmetric but for rounding, in place."""
-    n, worst, where = len(kinship), 0.0, (0, 0)
-    top = max((float(np.abs(kinship[s : s + TILE]).max()) for s in range(0, n, TILE)), default=0.0)
-    for a in range(0, n, TILE):
-        for b in range(0, a + 1, TILE):
-            difference = np.abs(kinship[a : a + TILE, b : b + TILE] - kinship[b : b + TILE, a : a + TILE].T)
-            if difference.max() > worst:
-                i, j = divmod(int(np.argmax(difference)), difference.shape[1])
-                worst, where = float(difference[i, j]), (a + i, b + j)
-    if worst == 0:
-        return
-    i, j = where
-    if worst > TOLERANCE * top:
-        raise InputError(
-            f"{path}:{rows[i] + 1}:{rows[j] + 1}: {kinship[i, j]:.10g}, but row {rows[j] + 1}, column {rows[i] + 1} "
-            f"has {kinship[j, i]:.10g}: expected a symmetric matrix"
-        )
-    for a in range(0, n, TILE):
-        for b in range(0, a + 1, TILE):
-            mean = (kinship[a : a + TILE, b : b + TILE] + kinship[b : b + TILE, a : a + TILE].T) / 2
-            kinship[a : a + TILE, b : b + TILE] = mean
-            kinship[b : b + TILE, a : a + TILE] = mean.T
-    if notes is not None:
-        notes.append(f"{path}: rounding differences between its triangles (largest {worst:.1e}) were averaged")
-
-
-def _check_informative(kinship: F64, path: Path, warnings: list[str] | None) -> None:
-    """Refuse a matrix without any variation; warn of one that is an identity but for constants.
-
-    K = a I + b 11' is a multiple of I - 11'/n after centring: V = (a lambda + 1) I, in which lambda cannot be told
-    from the residual variance.
-    """
-    n = len(kinship)
-    if n < 2:
-        return
-    top = max(float(np.abs(kinship[s : s + TILE]).max()) for s in range(0, n, TILE))
-    if top == 0:
-        raise InputError(f"{path}: every entry for the analysed samples is 0, expected a kinship")
-    diagonal, off = np.diagonal(kinship), float(kinship[1, 0])
-    spread = float(np.ptp(diagonal))
-    for first in range(0, n, TILE):
-        block = np.abs(kinship[first : first + TILE] - off)
-        block[np.arange(len(block)), np.arange(first, first + len(block))] = 0
-        spread = max(spread, float(block.max()))
-        if spread > 1e-12 * top:
-            return
-    if abs(float(diagonal[0]) - off) <= 1e-12 * top:
-        raise InputError(f"{path}: every entry for the analysed samples is {off:.6g}, expected a kinship")
-    if warnings is not None:
-        warnings.append(
-            f"{path}: identity matrix (diagonal {diagonal[0]:.6g}, elsewhere {off:.6g}): lambda, pve, vg and ve are "
-            "not identified; the tests are those of a linear regression"
-        )
+BLOCK = 1 << 20  # entries looked at at a time
 
 
 def read_kinship(
@@ -145,9 +72,9 @@ def read_kinship(
         path = newest_sibling(path, notes)
         kinship, rows = _read_square(path, n_total, fid, iid, index, notes, n_threads)
     path = Path(path)
-    _check_finite(kinship, path, rows, rows)
-    _symmetrize(kinship, path, rows, notes)
-    _check_informative(kinship, path, warnings)
+    check_finite(kinship, path, rows, rows)
+    symmetrize(kinship, path, rows, notes)
+    check_informative(kinship, path, warnings)
     return kinship
 
 
@@ -165,6 +92,8 @@ def _read_square(
     car = SideCar(beside) if beside.exists() else None
     if car is None:
         n, rows = n_total, index
+        if notes is not None:
+            notes.append(f"{path}: rows taken in the order of the .fam ({beside.name} is not there)")
         expected = (
             f"expected {n} x {n}, one row for each sample of the .fam ({len(index)} of them are analysed); a matrix "
             f"of other samples needs {beside.name} beside it, with FID and IID of each row"
@@ -178,7 +107,7 @@ def _read_square(
             notes.append(f"{path}: rows found by FID and IID ({beside.name}: {n} samples, {len(rows)} used)")
     kinship = read_matrix(path, (n, n), rows, rows, expected=expected, n_threads=n_threads)
     if car is not None:
-        _check_finite(np.diagonal(kinship)[:, None], path, rows, rows)
+        check_finite(np.diagonal(kinship)[:, None], path, rows, rows)
         car.check_diagonal(rows, np.diagonal(kinship), path)
     return kinship, rows
 
@@ -229,37 +158,12 @@ def write_kinship(
 
 
 def _diagonal_of(eigenvalues: F64, eigenvectors: F64) -> F64:
-    """Diagonal of U diag(d) U', in blocks of rows."""
+    """Diagonal of U diag(d) U', a block of columns after the other."""
     n = len(eigenvectors)
-    out = np.empty(n)
-    for first in range(0, n, TILE):
-        out[first : first + TILE] = (eigenvectors[first : first + TILE] ** 2) @ eigenvalues
+    out, step = np.zeros(n), max(1, BLOCK // max(n, 1))
+    for first in range(0, n, step):
+        out += (eigenvectors[:, first : first + step] ** 2) @ eigenvalues[first : first + step]
     return out
-
-
-def _check_eigen(d: F64, u: F64, d_path: Path, u_path: Path, weights: F64 | None) -> None:
-    """Refuse eigenvalues and eigenvectors that no symmetric positive matrix has."""
-    problems = []
-    top = float(d.max(initial=0.0))
-    for k in np.flatnonzero(d < -1e-8 * max(top, 1e-300))[:5]:
-        problems.append(f"{d_path}:{k + 1}: {d[k]:.10g}, expected an eigenvalue of at least 0")
-    if top <= 0:
-        problems.append(f"{d_path}: no eigenvalue above 0")
-    n = len(d)
-    chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLED_COLUMNS)).astype(np.int64))
-    some = u[:, chosen]
-    scaled = some / (weights[:, None] if weights is not None else 1.0)
-    product = u.T @ scaled
-    product[chosen, np.arange(len(chosen))] -= 1
-    j, k = divmod(int(np.argmax(np.abs(product))), product.shape[1])
-    if np.abs(product[j, k]) > ORTHOGONALITY:
-        hint = "" if weights is not None else "; with unequal weights (-widv) the run that reads it needs them too"
-        problems.append(
-            f"{u_path}: columns {j + 1} and {chosen[k] + 1} have the inner product "
-            f"{product[j, k] + (j == chosen[k]):.10g}, expected {int(j == chosen[k])}: not eigenvectors{hint}"
-        )
-    if problems:
-        raise InputError(problems)
 
 
 def read_eigen(
@@ -319,11 +223,13 @@ def read_eigen(
     one = np.zeros(1, dtype=np.int64)
     columns = np.arange(n, dtype=np.int64)
     d = read_matrix(d_path, (n, 1), columns, one, expected=f"expected {n} eigenvalues, one a line", n_threads=1)
-    _check_finite(d, d_path, columns, one)
+    check_finite(d, d_path, columns, one)
     u = read_matrix(u_path, (n, n), rows, columns, expected=expected, order="F", n_threads=n_threads)
-    _check_finite(u, u_path, rows, columns)
+    check_finite(u, u_path, rows, columns)
     eigenvalues = np.ascontiguousarray(d[:, 0])
-    _check_eigen(eigenvalues, u, d_path, u_path, weights)
+    problems = [*eigenvalue_problems(eigenvalues, d_path), *eigenvector_problems(u, weights, u_path)]
+    if problems:
+        raise InputError(problems)
     if car is not None:
         car.check_diagonal(rows, _diagonal_of(eigenvalues, u), u_path)
     return np.maximum(eigenvalues, 0), u

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import mmap
 import os
 import subprocess
 import sys
@@ -91,6 +93,19 @@ def test_auto_takes_a_library_that_works(monkeypatch):
     assert not choice.found or choice.found["refusal"] is None
 
 
+def test_auto_goes_by_order_and_says_what_it_passed_over(monkeypatch):
+    """MKL is last: no CPU was found on which it is faster."""
+    assert [source.key for source, _ in discovery.preferred_sources()][-1] == "mkl"
+    lp64 = scipy_lp64_library()
+    sources = list(discovery.SOURCES)
+    sources[0] = dataclasses.replace(sources[0], files=lambda: iter([lp64]))
+    monkeypatch.setattr(discovery, "SOURCES", tuple(sources))
+    choice = discovery.choose("auto")
+    assert choice.found["file"] != lp64
+    assert choice.refused[0].startswith(lp64)
+    assert "32 bits" in choice.refused[0]
+
+
 def layouts(matrix):
     """The same matrix as rows, as columns, and as parts of larger ones."""
     rows, columns = matrix.shape
@@ -122,6 +137,38 @@ def test_syrk_fills_the_lower_triangle_only(library, shape):
         blas.dsyrk(0.5, given, -2.0, out)
         expected = np.where(np.tri(shape[0], dtype=bool), 0.5 * (a @ a.T) - 2.0 * c, c)
         np.testing.assert_allclose(out, expected, rtol=0, atol=1e-14)
+
+
+def sparse_matrix(values, stride):
+    """The values in rows `stride` elements apart, in memory of which only the touched pages exist."""
+    rows, columns = values.shape
+    no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # named from Python 3.13 on
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve
+    try:
+        memory = mmap.mmap(-1, 8 * (rows * stride + columns), flags=flags)
+    except (OSError, ValueError) as error:
+        pytest.skip(f"no sparse memory of this size: {error}")
+    matrix = np.lib.stride_tricks.as_strided(np.frombuffer(memory), values.shape, (8 * stride, 8))
+    matrix[...] = values
+    return matrix
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MAP_ANONYMOUS"), reason="no anonymous memory map on this platform")
+def test_leading_dimension_of_more_than_32_bits(library):
+    """2³¹ + 5 elements from row to row: 16 GiB of addresses for each of three rows."""
+    rng = np.random.default_rng(8)
+    values, other = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
+    stride = 2**31 + 5
+    a = sparse_matrix(values, stride)
+    out = np.empty((3, 2))
+    blas.dgemm(1.0, a, other, 0.0, out)
+    np.testing.assert_allclose(out, values @ other, rtol=0, atol=1e-14)
+    square = np.zeros((3, 3))
+    blas.dsyrk(1.0, a, 0.0, square)
+    np.testing.assert_allclose(np.tril(square), np.tril(values @ values.T), rtol=0, atol=1e-14)
+    wide = sparse_matrix(np.full((3, 2), 7.0), stride)
+    blas.dgemm(1.0, values, other, 0.5, wide)
+    np.testing.assert_allclose(wide, values @ other + 3.5, rtol=0, atol=1e-14)
 
 
 def test_without_a_library_nothing_is_called():

@@ -37,8 +37,12 @@ cdef extern from *:
     rotate_fn *rotate_now() noexcept nogil
 
 
-# A table serves this many variants at most: enough to pay for building it, few enough for the second-level cache.
+# What is prepared of the basis serves this many variants at most: enough to pay for it, few enough for their sums to
+# stay in the second-level cache.
 MAX_BLOCK = 4096
+
+# The matrix unit's form holds a block's calls as bytes, in each thread.
+MAX_BLOCK_BYTES = 128 << 20
 
 
 cdef jamma_columns columns_of(const double[:, ::1] rows):
@@ -68,10 +72,10 @@ cdef jamma_calls calls_of(packed):
     return calls
 
 
-def block_size(int64_t n_variants, int n_threads):
-    """Variants of a block: at most `MAX_BLOCK`, and a multiple of `n_threads` blocks of about the same size."""
-    cdef int64_t max_block = MAX_BLOCK
-    cdef int64_t n_blocks = (n_variants + max_block - 1) // max_block
+def block_size(int64_t n_variants, int64_t n_samples, int n_threads):
+    """Variants of a block: within the limits above, in a multiple of `n_threads` blocks of about the same size."""
+    cdef int64_t most = max(min(MAX_BLOCK, MAX_BLOCK_BYTES // max(n_samples, 1)), 32)
+    cdef int64_t n_blocks = (n_variants + most - 1) // most
     n_blocks = max((n_blocks + n_threads - 1) // n_threads, 1) * n_threads
     return max((n_variants + n_blocks - 1) // n_blocks, 1)
 
@@ -126,7 +130,7 @@ def rotate_sums(
         job.nodes.l = &l_view[0, 0]
     job.xx = &xx_view[0, 0] if n_nodes else NULL
     job.xz = &xz_view[0, 0] if columns.shape[0] else NULL
-    size = block_size(k, n_threads)
+    size = block_size(k, n, n_threads)
     cdef rotate_fn *rotate = rotate_now()
     cdef int failed = 0
     for b in prange((k + size - 1) // size, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):

@@ -13,54 +13,56 @@ enum {
     WIDE = 2, /* vectors of nodes */
 };
 
-#define UNROLLED static inline __attribute__((always_inline))
+/* Loops over registers, which are to be gone before the compiler decides what lives in one. */
+#define UNROLL _Pragma("GCC unroll 8")
+#define INLINED static inline __attribute__((always_inline))
 
 /* Adds the `n` columns of x to `variants` x `lanes` vectors of sums. h and x are of the first node, variant and column;
  * columns of x are next to each other up to JAMMA_GROUP, then x_stride on. */
-UNROLLED void diagonal(double *sums, const double *h, int64_t n_nodes, const double *x, int64_t x_stride, int64_t n,
+INLINED void diagonal(double *sums, const double *h, int64_t n_nodes, const double *x, int64_t x_stride, int64_t n,
                        int lanes)
 {
     vec sum[VARIANTS][WIDE];
-    for (int v = 0; v < VARIANTS; v++)
-        for (int k = 0; k < lanes; k++)
+    UNROLL for (int v = 0; v < VARIANTS; v++)
+        UNROLL for (int k = 0; k < lanes; k++)
             sum[v][k] = vec_load(sums + (v * lanes + k) * VEC_LANES);
     for (; n > 0; n -= JAMMA_GROUP, x += x_stride)
         for (int64_t j = 0; j < JAMMA_GROUP && j < n; j++, h += n_nodes) {
             vec weight[WIDE];
-            for (int k = 0; k < lanes; k++)
+            UNROLL for (int k = 0; k < lanes; k++)
                 weight[k] = vec_load(h + k * VEC_LANES);
-            for (int v = 0; v < VARIANTS; v++) {
+            UNROLL for (int v = 0; v < VARIANTS; v++) {
                 const vec value = vec_all(x[v * JAMMA_GROUP + j]);
-                for (int k = 0; k < lanes; k++)
+                UNROLL for (int k = 0; k < lanes; k++)
                     sum[v][k] = vec_fma(value, weight[k], sum[v][k]);
             }
         }
-    for (int v = 0; v < VARIANTS; v++)
-        for (int k = 0; k < lanes; k++)
+    UNROLL for (int v = 0; v < VARIANTS; v++)
+        UNROLL for (int k = 0; k < lanes; k++)
             vec_store(sums + (v * lanes + k) * VEC_LANES, sum[v][k]);
 }
 
 /* The same with s_i² for x_i, where s_i = x_i - l_i s_{i-1}; state holds s. */
-UNROLLED void tridiagonal(double *sums, double *state, const double *h, const double *l, int64_t n_nodes,
+INLINED void tridiagonal(double *sums, double *state, const double *h, const double *l, int64_t n_nodes,
                           const double *x, int64_t x_stride, int64_t n, int lanes)
 {
     vec sum[VARIANTS][WIDE], s[VARIANTS][WIDE];
-    for (int v = 0; v < VARIANTS; v++)
-        for (int k = 0; k < lanes; k++) {
+    UNROLL for (int v = 0; v < VARIANTS; v++)
+        UNROLL for (int k = 0; k < lanes; k++) {
             sum[v][k] = vec_load(sums + (v * lanes + k) * VEC_LANES);
             s[v][k] = vec_load(state + (v * lanes + k) * VEC_LANES);
         }
     for (; n > 0; n -= JAMMA_GROUP, x += x_stride)
         for (int64_t j = 0; j < JAMMA_GROUP && j < n; j++, h += n_nodes, l += n_nodes)
-            for (int k = 0; k < lanes; k++) {
+            UNROLL for (int k = 0; k < lanes; k++) {
                 const vec weight = vec_load(h + k * VEC_LANES), factor = vec_load(l + k * VEC_LANES);
-                for (int v = 0; v < VARIANTS; v++) {
+                UNROLL for (int v = 0; v < VARIANTS; v++) {
                     s[v][k] = vec_fnma(factor, s[v][k], vec_all(x[v * JAMMA_GROUP + j]));
                     sum[v][k] = vec_fma(s[v][k] * s[v][k], weight, sum[v][k]);
                 }
             }
-    for (int v = 0; v < VARIANTS; v++)
-        for (int k = 0; k < lanes; k++) {
+    UNROLL for (int v = 0; v < VARIANTS; v++)
+        UNROLL for (int k = 0; k < lanes; k++) {
             vec_store(sums + (v * lanes + k) * VEC_LANES, sum[v][k]);
             vec_store(state + (v * lanes + k) * VEC_LANES, s[v][k]);
         }

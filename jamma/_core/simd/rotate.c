@@ -15,7 +15,11 @@
  * would cost a mispredicted branch where a call is missing.
  *
  * Every variant's sums are formed in an order that depends on n alone.
+ *
+ * The level amx has its own form, rotate_amx.c.
  */
+#ifndef JAMMA_LEVEL_amx
+
 #include "rotate.h"
 
 #include <stdlib.h>
@@ -286,3 +290,5 @@ int KERNEL(rotate)(const jamma_rotation *job, int64_t first, int64_t n_variants)
     free_block(b);
     return status;
 }
+
+#endif

@@ -35,10 +35,16 @@ static inline void vec_store(double *to, vec v)
     memcpy(to, &v, sizeof v);
 }
 
+/* x in every lane; from memory this takes no arithmetic. */
 static inline vec vec_all(double x)
 {
-    const vec zero = {0};
-    return zero + x;
+#if defined(__AVX512F__)
+    return (vec)_mm512_set1_pd(x);
+#elif defined(__AVX2__)
+    return (vec)_mm256_set1_pd(x);
+#else
+    return (vec){x, x};
+#endif
 }
 
 /* a * b + c, rounded once where the CPU can. */

@@ -173,6 +173,24 @@ def join_number_lists(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def check_names(arguments: Sequence[str], command: click.Command) -> None:
+    """Refuse an option that does not exist, naming the nearest one that does.
+
+    click reads ``-maff`` as a bundle of one-letter options, and would complain of ``-m``.
+    """
+    known = {name for parameter in command.params for name in parameter.opts} | {"-h", "-help", "--help"}
+    for token in arguments:
+        name = token.partition("=")[0] if token.startswith("--") else token
+        if not re.match(r"--?[A-Za-z]", name) or name in known or re.fullmatch(r"-v+", name):
+            continue
+        import difflib
+
+        bare = {k.lstrip("-"): k for k in sorted(known)}
+        near = difflib.get_close_matches(name.lstrip("-"), bare, 1)
+        hint = f" Did you mean {bare[near[0]]}?" if near else " 'jamma --help' lists all."
+        raise click.UsageError(f"{name}: there is no such option.{hint}")
+
+
 def _run(verbose: int, **options: Any) -> None:
     """Build the request, run it, say where the results are."""
     from jamma.config import RunRequest
@@ -247,7 +265,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if arguments and arguments[0] in subcommands:
             subcommands[arguments[0]]().main(arguments[1:], standalone_mode=False)
         else:
-            _command().main(join_number_lists(arguments) or ["--help"], standalone_mode=False, prog_name="jamma")
+            command = _command()
+            check_names(arguments, command)
+            command.main(join_number_lists(arguments) or ["--help"], standalone_mode=False, prog_name="jamma")
         sys.stdout.flush()
     except BaseException as error:
         sys.exit(_exit_code(error))

@@ -257,7 +257,7 @@ def decompose(run: Run, kinship: NDArray[np.float64], vectors: bool = False) -> 
             row_scale=row_scale,
             overwrite=True,
             driver=run.plan.driver,
-            n_threads=run.plan.blas_threads,
+            n_threads=max(1, run.plan.blas_threads // run.plan.loco_workers),
         )
     if eigen.n_negative:
         run.warn(

@@ -229,7 +229,7 @@ def filter_counts(counts: NDArray[np.int32], config: LmmConfig) -> NDArray[np.ui
         af = allele_frequency(counts)
         _mark(reason, MAF, (af < config.maf) | (af > 1.0 - config.maf))
     _mark(reason, MONOMORPHIC, (n0 + n1 == 0) | (n1 + n2 == 0) | (n2 + n0 == 0))
-    _filter_hwe(reason, counts, config)
+    filter_hwe(reason, counts, config)
     return reason
 
 
@@ -238,7 +238,7 @@ def _mark(reason: NDArray[np.uint8], code: int, out: Mask) -> None:
     reason[out & (reason == KEPT)] = code
 
 
-def _filter_hwe(reason: NDArray[np.uint8], counts: NDArray[np.int32], config: LmmConfig) -> None:
+def filter_hwe(reason: NDArray[np.uint8], counts: NDArray[np.int32], config: LmmConfig) -> None:
     """The two Hardy-Weinberg filters, on the variants that are still kept."""
     if config.notsnp:
         return
@@ -293,7 +293,7 @@ def filter_dosages(dosages: F64, config: LmmConfig) -> NDArray[np.uint8]:
     low = np.fmin.reduce(dosages, axis=1, initial=np.inf)
     high = np.fmax.reduce(dosages, axis=1, initial=-np.inf)
     _mark(reason, MONOMORPHIC, low >= high)
-    _filter_hwe(reason, counts, config)
+    filter_hwe(reason, counts, config)
     return reason
 
 

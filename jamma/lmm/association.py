@@ -145,19 +145,19 @@ def _test_calls(
     chunk: GenotypeChunk, setup: AssociationSetup, config: LmmConfig, threads: int, clock: Clock
 ) -> ChunkResult:
     """Count, filter, pack, sum and search one chunk of hard calls."""
-    from jamma._core.genotypes import count_calls, pack_calls
-    from jamma.variants import R2, filter_counts, r2_with_covariates
+    from jamma._core.genotypes import sweep
+    from jamma.variants import R2, filter_hwe, r2_with_covariates
 
     assert chunk.calls is not None
-    counts = count_calls(chunk.calls, None, threads)
-    reason = filter_counts(counts, config)
+    counts, reason, packed = sweep(chunk.calls, config.miss, config.maf, threads, config.notsnp)
     rows = np.flatnonzero(reason == 0)
-    packed = pack_calls(chunk.calls, rows, threads)
+    filter_hwe(reason, counts, config)
     if setup.covariate_basis.shape[1] > 1 and config.r2 < 1 and len(rows):
-        drop = r2_with_covariates(chunk.calls[rows], setup.covariate_basis) > config.r2
-        if drop.any():
-            reason[rows[drop]] = R2
-            rows, packed = rows[~drop], packed.take(~drop)
+        left = rows[reason[rows] == 0]
+        reason[left[r2_with_covariates(chunk.calls[left], setup.covariate_basis) > config.r2]] = R2
+    still = reason[rows] == 0
+    if not still.all():
+        rows, packed = rows[still], packed.take(still)
     with clock.phase("rotation_s"):
         xx, xz = setup.basis.sums(packed, setup.columns, setup.lambdas, threads)
     kept = counts[rows].astype(np.int64)

@@ -11,7 +11,6 @@ from urllib.parse import quote
 import numpy as np
 
 if TYPE_CHECKING:
-    from jamma.lmm.association import Basis
     from jamma.stages import Run
 
 
@@ -73,7 +72,7 @@ class EigenStore:
             self._run.warn(warning)
         return False
 
-    def load(self, chromosome: str) -> Basis:
+    def load(self, chromosome: str) -> EigenBasis:
         """The basis of one chromosome's files."""
         from jamma.io.matrix import read_eigen
         from jamma.lmm.basis import EigenBasis
@@ -87,7 +86,7 @@ class EigenStore:
             )  # fmt: skip
         return EigenBasis(eigenvalues, vectors)
 
-    def save(self, chromosome: str, basis: Basis) -> None:
+    def save(self, chromosome: str, basis: EigenBasis) -> None:
         """Write one chromosome's decomposition, if that was asked for and it is not there."""
         if not self.needs_vectors or self.has(chromosome):
             return

@@ -72,12 +72,10 @@ class KinshipSum:
         """
         rows = np.arange(chunk.n_variants) if keep is None else np.flatnonzero(keep)
         self.n_variants += len(rows)
-        if chunk.dosages is not None:
-            self._add_dense(chunk.dosages, rows)
-        elif self.standardized or chunk.calls is None:
-            self._add_dense(chunk.calls, rows)
-        else:
+        if chunk.calls is not None and not self.standardized:
             self._add_calls(chunk.calls, rows)
+        else:
+            self._add_dense(chunk.values, rows)
 
     def _add_calls(self, calls: NDArray[np.int8], rows: NDArray[np.int64]) -> None:
         """Add hard calls by the integer product, a block at a time."""
@@ -206,8 +204,8 @@ def _compute(genotypes: ArrayLike, standardized: bool, n_threads: int | None) ->
             low = np.where(present < 0, np.int8(3), present).min(axis=1)
             total.add(chunk, present.max(axis=1) > low)
         else:
-            low = np.fmin.reduce(chunk.dosages, axis=1, initial=np.inf)
-            total.add(chunk, np.fmax.reduce(chunk.dosages, axis=1, initial=-np.inf) > low)
+            low = np.fmin.reduce(chunk.values, axis=1, initial=np.inf)
+            total.add(chunk, np.fmax.reduce(chunk.values, axis=1, initial=-np.inf) > low)
     if total.n_variants == 0:
         raise InputError(f"genotypes: none of {reader.n_variants} variants varies; a kinship needs one that does")
     return total.matrix()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -29,7 +29,7 @@ from jamma.stages import Run, Tested, decompose, require_variants, run_tests, su
 if TYPE_CHECKING:
     from jamma.kinship import LocoKinship
     from jamma.lmm.association import AssociationSetup, ChunkResult
-    from jamma.lmm.basis import Basis
+    from jamma.lmm.basis import EigenBasis
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Parts:
         from jamma.io.atomic import atomic_output
 
         chunks = [r.results[0] for r in results]
-        arrays = {
+        arrays: dict[str, Any] = {
             "read": np.concatenate([r.index for r in results]),
             "read_reason": np.concatenate([r.reason for r in results]),
             "index": np.concatenate([c.index for c in chunks]),
@@ -174,7 +174,8 @@ def _null_as_json(null: NullModel) -> dict:
 
 
 def _null_from_json(values: dict) -> NullModel:
-    return NullModel(**{k: np.array(v) if isinstance(v, list) else v for k, v in values.items()})
+    fields: dict[str, Any] = {k: np.array(v) if isinstance(v, list) else v for k, v in values.items()}
+    return NullModel(**fields)
 
 
 def run_fingerprint(run: Run) -> str:
@@ -257,7 +258,7 @@ def _one_chromosome(run, name: str, rows: NDArray[np.int64], total, parts: Parts
     """Decompose without this chromosome, test its variants, keep the results."""
     from jamma.lmm.association import prepare_association
 
-    basis: Basis = store.load(name) if store.has(name) else decompose(
+    basis: EigenBasis = store.load(name) if store.has(name) else decompose(
         run, kinship_without(run, total, name, run.samples.index, None), store.needs_vectors
     )  # fmt: skip
     store.save(name, basis)

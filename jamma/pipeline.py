@@ -29,7 +29,7 @@ from jamma.stages import (
 if TYPE_CHECKING:
     from jamma.io.writers import DroppedWriter
     from jamma.lmm.association import ChunkResult
-    from jamma.lmm.basis import Basis
+    from jamma.lmm.basis import EigenBasis
 
 PathLike = str | os.PathLike[str]
 
@@ -209,7 +209,7 @@ def _write_kinship(this: Run, kinship: np.ndarray, fid: list[str], iid: list[str
         )
 
 
-def _basis(this: Run, outcome: Outcome) -> Basis:
+def _basis(this: Run, outcome: Outcome) -> EigenBasis:
     """The decomposition: from files, or of a kinship that is read or computed over the analysed samples."""
     request = this.request
     if request.kinship_file is not None or request.eigenvalue_file is not None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jamma._version import __version__
 from jamma.result import GWASResult
@@ -72,7 +72,8 @@ def make_record(run: Run, outcome: Outcome, started: datetime) -> RunRecord:
     blas = jlinalg.config()
     timing = phase_times(run)
     kinship_only = run.request.lmm_mode is None
-    reasons = outcome.kinship_reasons if kinship_only else outcome.tested.reasons
+    reasons = outcome.kinship_reasons if outcome.tested is None else outcome.tested.reasons
+    assert reasons is not None
     selection = run.kinship_variants if kinship_only else run.test
     filtered = dict(selection.n_dropped)
     for name, count in named_reasons(reasons).items():
@@ -116,9 +117,11 @@ def note_telemetry(run: Run, outcome: Outcome) -> None:
     from jamma import jlinalg
     from jamma.core import telemetry
 
-    if run.request.lmm_mode is None or not telemetry.is_enabled(not run.request.telemetry):
+    if outcome.tested is None or not telemetry.is_enabled(not run.request.telemetry):
         return
-    timing, known = phase_times(run), telemetry.BenchmarkRecord.__dataclass_fields__
+    known = telemetry.BenchmarkRecord.__dataclass_fields__
+    times: dict[str, Any] = {k: round(v, 6) for k, v in phase_times(run).items() if k in known}
+    machine: dict[str, Any] = telemetry.machine_fields()
     telemetry.append(
         telemetry.BenchmarkRecord(
             timestamp=telemetry.utc_now(),
@@ -134,8 +137,8 @@ def note_telemetry(run: Run, outcome: Outcome) -> None:
             peak_memory_gb=peak_memory_gb(),
             blas_backend=jlinalg.config().name,
             blas_threads=run.plan.blas_threads,
-            **{name: round(value, 6) for name, value in timing.items() if name in known},
-            **telemetry.machine_fields(),
+            **times,
+            **machine,
         )
     )
 

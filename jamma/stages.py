@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jamma.io.writers import AssocWriter
     from jamma.kinship import KinshipSum
     from jamma.lmm.association import AssociationSetup, ChunkResult
-    from jamma.lmm.basis import Basis
+    from jamma.lmm.basis import EigenBasis
     from jamma.lmm.schema import LmmConfig, NullModel
     from jamma.plan import RunPlan
     from jamma.samples import SampleSelection
@@ -117,11 +117,14 @@ def load_inputs(request: RunRequest) -> Run:
             remove=request.remove_file,
             phenotype_required=request.lmm_mode is not None,
         )
-        lists = {"extract": request.extract_file, "exclude": request.exclude_file}
-        test = select_variants(bim, snps_file=request.snps_file, region=None if intervals else request.region, **lists)
+        extract, exclude = request.extract_file, request.exclude_file
+        test = select_variants(bim, snps_file=request.snps_file, region=None if intervals else request.region,
+            extract=extract, exclude=exclude,
+        )  # fmt: skip
         # GEMMA's -snps restricts the kinship too; with a test in the same command it restricts the test alone.
         kinship_snps = request.snps_file if request.lmm_mode is None else None
-        kinship_variants = select_variants(bim, snps_file=kinship_snps, ksnps_file=request.ksnps_file, **lists)
+        kinship_variants = select_variants(bim, snps_file=kinship_snps, ksnps_file=request.ksnps_file, extract=extract, exclude=exclude
+        )  # fmt: skip
     run = Run(request, clock, config, fam, bim, samples, test, kinship_variants, make_plan(request, fam, bim, samples))
     for source in (fam, bim, samples, test, kinship_variants):
         for text in getattr(source, "warnings", ()):
@@ -205,7 +208,7 @@ def named_reasons(reasons: Counter[int]) -> dict[str, int]:
     return {name: reasons[code] for code, name in REASONS.items() if code != KEPT and reasons[code]}
 
 
-def read_basis(run: Run) -> Basis:
+def read_basis(run: Run) -> EigenBasis:
     """Kinship or eigen files of the request to the basis of the analysed samples."""
     from jamma.io.matrix import read_eigen, read_kinship
     from jamma.lmm.basis import EigenBasis
@@ -220,6 +223,7 @@ def read_basis(run: Run) -> Basis:
                 weights=samples.weights, notes=notes, n_threads=run.plan.n_threads,
             )  # fmt: skip
         else:
+            assert request.kinship_file is not None
             kinship = read_kinship(
                 request.kinship_file, n_total=run.fam.n_samples, fid=run.fam.fid, iid=run.fam.iid,
                 index=samples.index, km=request.kinship_format, notes=notes, warnings=warnings,
@@ -234,20 +238,22 @@ def read_basis(run: Run) -> Basis:
     return decompose(run, kinship, request.write_eigen)
 
 
-def decompose(run: Run, kinship: NDArray[np.float64], vectors: bool = False) -> Basis:
+def decompose(run: Run, kinship: NDArray[np.float64], vectors: bool = False) -> EigenBasis:
     """Reduce a kinship of the analysed samples (overwritten); `vectors`: eigenvectors are needed."""
     from jamma.lmm.basis import EigenBasis
     from jamma.lmm.eigen import eigendecompose_kinship, gemma_weight_scales, residual_variance_scales
 
     request, samples = run.request, run.samples
     kinship_scale = row_scale = None
-    if request.weight_file is not None:
+    if samples.weights is None:
+        pass
+    elif request.weight_file is not None:
         kinship_scale, row_scale = gemma_weight_scales(samples.weights)
         run.warn(
             "-widv: weights enter as in GEMMA, whose two halves belong to different models (the error variance is "
             "the inverse of the weight); --residual-weights fits Var(e_i) proportional to the weight"
         )
-    elif request.residual_weight_file is not None:
+    else:
         kinship_scale, row_scale = residual_variance_scales(samples.weights)
     with run.clock.phase("eigendecomp_s"):
         eigen = eigendecompose_kinship(

@@ -38,6 +38,14 @@ class GenotypeChunk:
         """Number of variants in the chunk."""
         return len(self.index)
 
+    @property
+    def values(self) -> NDArray[np.int8] | NDArray[np.float64]:
+        """The calls or the dosages, whichever there are."""
+        if self.calls is not None:
+            return self.calls
+        assert self.dosages is not None
+        return self.dosages
+
 
 class GenotypeReader(Protocol):
     """Gives the variants of a source, in order, a chunk at a time."""
@@ -119,6 +127,7 @@ class HeldReader:
                 except MemoryError as error:
                     raise InsufficientMemoryError(f"all genotypes in memory: {error}; use numpy-streaming") from error
                 for chunk in self._reader.chunks(self._chunk_size):
+                    assert chunk.calls is not None
                     calls[chunk.index] = chunk.calls
                 self._calls = calls
         return self._calls

@@ -26,6 +26,7 @@ from jamma.lmm.schema import F64, AssocChunk, LmmConfig, NullModel
 
 if TYPE_CHECKING:
     from jamma.core.clock import Clock
+    from jamma.lmm.nodes import PhenotypeTables
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Phenotype:
     """One phenotype made ready: its SNP-independent tables and null model."""
 
     name: str
-    tables: object
+    tables: PhenotypeTables
     null_model: NullModel
 
 
@@ -88,7 +89,7 @@ def prepare_association(
     if n <= c + 1:
         raise InputError(f"{n} samples and {c} covariates: a variant's effect needs at least {c + 2} samples")
     q, r_factor = np.linalg.qr(covariates)
-    ones = np.linalg.lstsq(covariates, np.ones(n), rcond=None)[0]
+    ones = np.asarray(np.linalg.lstsq(covariates, np.ones(n), rcond=None)[0], np.float64)
     nodes = make_nodes(basis.eigenvalues, config.l_min, config.l_max, partial(basis.gram, q), config.n_region)
     prepared, columns = [], [basis.node_columns(q, nodes.lambdas).reshape(-1, n)]
     for name, y in zip(names, phenotypes.T, strict=True):

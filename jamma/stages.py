@@ -123,7 +123,8 @@ def load_inputs(request: RunRequest) -> Run:
         )  # fmt: skip
         # GEMMA's -snps restricts the kinship too; with a test in the same command it restricts the test alone.
         kinship_snps = request.snps_file if request.lmm_mode is None else None
-        kinship_variants = select_variants(bim, snps_file=kinship_snps, ksnps_file=request.ksnps_file, extract=extract, exclude=exclude
+        kinship_variants = select_variants(
+            bim, snps_file=kinship_snps, ksnps_file=request.ksnps_file, extract=extract, exclude=exclude
         )  # fmt: skip
     run = Run(request, clock, config, fam, bim, samples, test, kinship_variants, make_plan(request, fam, bim, samples))
     for source in (fam, bim, samples, test, kinship_variants):

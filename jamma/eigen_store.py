@@ -11,6 +11,7 @@ from urllib.parse import quote
 import numpy as np
 
 if TYPE_CHECKING:
+    from jamma.lmm.basis import EigenBasis
     from jamma.stages import Run
 
 

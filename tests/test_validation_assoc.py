@@ -102,3 +102,16 @@ def test_mouse_loco(mouse_loco, shared_data, tmp_path, chromosome):
     lines = ["\t".join(r.values()) for r in rows if r["chr"] == chromosome]
     part.write_text("\n".join(["\t".join(header), *lines]) + "\n")
     assert_close(part, shared_data / "gemma_reference" / f"lmm4_loco{chromosome}.assoc.txt.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "kinship"), [("lmm4_gk2", "-gk 2"), ("lmm4_ksnps", "-gk 1 -ksnps ksnps_4000.txt")]
+)  # fmt: skip
+def test_mouse_with_our_kinship(mouse, shared_data, tmp_path, name, kinship):
+    """The kinship that GEMMA used is not kept whole: ours of the same options takes its place."""
+    reference = shared_data / "gemma_reference"
+    words = [str(reference / w) if (reference / w).is_file() else w for w in kinship.split()]
+    bfile = ["-bfile", str(shared_data / "mouse_hs1940" / "mouse_hs1940")]
+    run([*bfile, *words], tmp_path, "k")
+    (matrix,) = tmp_path.glob("k.*XX.npy")
+    assert_close(mouse(name, f"-lmm 4 -k {matrix}"), reference / f"{name}.assoc.txt.gz")

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
+
+from jamma.lmm.basis import EigenBasis
+from jamma.lmm.nodes import PhenotypeTables
+from jamma.lmm.reference import associate
+from jamma.lmm.schema import LmmConfig
+
+from .lmm_problems import HardCase, make_hard_case, make_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -20,6 +28,13 @@ def shared_data() -> Path:
     if not (folder / "mouse_hs1940" / "mouse_hs1940.bed").exists():
         pytest.skip(f"reference data not found in {folder} (set JAMMA_TEST_DATA)")
     return folder
+
+
+@pytest.fixture
+def one_blas_thread():
+    """For tests of many small matrices (``pytestmark = pytest.mark.usefixtures``)."""
+    with threadpool_limits(1):
+        yield
 
 
 @dataclass(frozen=True)
@@ -34,13 +49,34 @@ class MouseCase:
     x: np.ndarray
     oracle: dict[str, np.ndarray]
 
+    @cached_property
+    def reference(self) -> dict[str, np.ndarray]:
+        """All statistics by the NumPy reference."""
+        return associate(self.eigenvalues, self.u, self.w, self.y, self.x, LmmConfig(lmm_mode=4))
 
-@pytest.fixture(scope="session", params=["lmm4", "lmm4_cov", "lmm4_n6"])
-def mouse_case(request: pytest.FixtureRequest, mouse_kinship: np.ndarray, shared_data: Path) -> MouseCase:
+    @cached_property
+    def tables(self) -> tuple[PhenotypeTables, EigenBasis]:
+        """The tables with nodes for any covariates."""
+        return make_tables(self, know_covariates=False)
+
+
+@pytest.fixture(scope="session")
+def mouse_cases(mouse_kinship: np.ndarray, shared_data: Path) -> dict[str, MouseCase]:
+    """The three settings."""
+    with threadpool_limits(1):
+        return {name: _mouse_case(name, mouse_kinship, shared_data) for name in ("lmm4", "lmm4_cov", "lmm4_n6")}
+
+
+@pytest.fixture(params=["lmm4", "lmm4_cov", "lmm4_n6"])
+def mouse_case(request: pytest.FixtureRequest, mouse_cases: dict[str, MouseCase]) -> MouseCase:
+    """Each of the three settings in turn."""
+    return mouse_cases[request.param]
+
+
+def _mouse_case(name: str, mouse_kinship: np.ndarray, shared_data: Path) -> MouseCase:
     """mouse_hs1940 with the phenotype and covariates of one oracle file, at the oracle's variants."""
     from bed_reader import open_bed
 
-    name = request.param
     rows = [line.split("\t") for line in (shared_data / "oracle" / f"{name}.tsv").read_text().splitlines()]
     oracle = {key: np.array([float(row[k]) for row in rows[1:]]) for k, key in enumerate(rows[0]) if k > 2}
     prefix = shared_data / "mouse_hs1940" / "mouse_hs1940"
@@ -66,52 +102,11 @@ def mouse_kinship(shared_data: Path) -> np.ndarray:
     return np.loadtxt(shared_data / "gemma_reference" / "gk1.cXX.txt.gz")
 
 
-@dataclass(frozen=True)
-class HardCase:
-    """A small problem that strains the search; `kinship` is centred."""
-
-    kinship: np.ndarray
-    eigenvalues: np.ndarray
-    u: np.ndarray
-    w: np.ndarray
-    y: np.ndarray
-    x: np.ndarray
-    kind: str
-
-
 @pytest.fixture(scope="session")
 def hard_cases() -> list[HardCase]:
     """480 problems: n 30 to 119, K of low and full rank or flat, heritability 0 to 0.999, 1 to 5 covariate columns."""
     with threadpool_limits(1):  # many tiny decompositions
         return [make_hard_case(seed) for seed in range(480)]
-
-
-def make_hard_case(seed: int) -> HardCase:
-    """One of `hard_cases`."""
-    heritabilities = (0.0, 0.05, 0.3, 0.6, 0.9, 0.99, 0.999, 0.5)
-    rng = np.random.default_rng([2024, seed])
-    n, c, h2 = int(rng.integers(30, 120)), 1 + seed % 5, heritabilities[seed % 8]
-    kind = ("full", "low", "families", "structure", "flat")[seed % 6 % 5]
-    rank = {"full": 3 * n, "low": max(2, n // 4), "families": 2 * n, "structure": 2 * n, "flat": 1}[kind]
-    g = rng.binomial(2, rng.uniform(0.05, 0.5, rank), (n, rank)).astype(float)
-    if kind == "families":
-        g = g[np.arange(n) // 4 * 4] + rng.binomial(1, 0.02, g.shape)
-    if kind == "structure":
-        g[: n // 3] += rng.binomial(1, 0.7, rank)
-    k = np.eye(n) if kind == "flat" else np.cov(g.T, rowvar=False, bias=True) * n / rank
-    k = k - k.mean(0) - k.mean(1)[:, None] + k.mean()
-    d, u = np.linalg.eigh(k)
-    d = np.where(d < 1e-10, 0.0, d)
-    w = np.column_stack([np.ones(n), rng.normal(size=(n, c - 1))])
-    x = np.column_stack([rng.binomial(2, f, n) for f in rng.uniform(0.1, 0.9, 3)]).astype(float)
-    genetic = u @ (np.sqrt(d) * rng.normal(size=n)) / np.sqrt(d.mean())
-    y = (
-        np.sqrt(h2) * genetic
-        + np.sqrt(1 - h2) * rng.normal(size=n)
-        + (seed % 3) * 0.3 * x[:, 0]
-        + w @ rng.normal(size=c)
-    )
-    return HardCase(k, d, u, w, y, x[:, x.std(0) > 0], kind)
 
 
 @pytest.fixture

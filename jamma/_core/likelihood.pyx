@@ -25,7 +25,9 @@ cdef extern from *:
         double n, df, scale, l_min, l_max, start_reml, start_ml, constant_reml
         double null_logl, null_residual, score_residual
         const double *ends
+        const double *decays
         const double *weights
+        const double *slope_weights
         const double *end_weights
         const double *end_slopes
         const double *zero_weights
@@ -34,8 +36,11 @@ cdef extern from *:
         const double *whitened_y
         const double *node_residual
         const double *residual
+        const double *residual_slope
         const double *log_reml
+        const double *log_reml_slope
         const double *log_ml
+        const double *log_ml_slope
         const double *end_values
     ctypedef struct jamma_fit:
         double beta, se, logl_reml, l_remle, f_wald
@@ -133,7 +138,9 @@ cdef class Search:
         if not 0 <= s.shift_node < n_nodes:
             raise ValueError(f"shift_node {s.shift_node} of {n_nodes}")
         s.ends = self.keep(arrays, "ends", n_intervals + 1)
+        s.decays = self.keep(arrays, "decays", n_intervals)
         s.weights = self.keep(arrays, "weights", n_intervals * n_nodes * n_terms)
+        s.slope_weights = self.keep(arrays, "slope_weights", n_intervals * n_nodes * n_terms)
         s.end_weights = self.keep(arrays, "end_weights", n_nodes * s.n_ends)
         s.end_slopes = self.keep(arrays, "end_slopes", n_nodes * s.n_ends)
         s.zero_weights = self.keep(arrays, "zero_weights", n_nodes)
@@ -142,8 +149,11 @@ cdef class Search:
         s.whitened_y = self.keep(arrays, "whitened_y", n_cvt * n_nodes)
         s.node_residual = self.keep(arrays, "node_residual", n_nodes)
         s.residual = self.keep(arrays, "residual", n_intervals * n_terms)
+        s.residual_slope = self.keep(arrays, "residual_slope", n_intervals * n_terms)
         s.log_reml = self.keep(arrays, "log_reml", n_intervals * n_terms)
+        s.log_reml_slope = self.keep(arrays, "log_reml_slope", n_intervals * n_terms)
         s.log_ml = self.keep(arrays, "log_ml", n_intervals * n_terms)
+        s.log_ml_slope = self.keep(arrays, "log_ml_slope", n_intervals * n_terms)
         s.end_values = self.keep(arrays, "end_values", 6 * s.n_ends)
 
     cdef const double *keep(self, dict arrays, str name, int64_t size) except NULL:

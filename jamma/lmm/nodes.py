@@ -25,18 +25,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
 
 from jamma.core.errors import NumericalError
 from jamma.core.threads import blas_threads
+from jamma.lmm.interpolation import (
+    chebyshev_matrix,
+    choose_nodes,
+    interpolation_error,
+    interpolation_weights,
+    interval_points,
+    n_terms,
+)  # fmt: skip
 from jamma.lmm.null_model import Scaling
 from jamma.lmm.schema import F64
 from jamma.lmm.search import n_intervals
 
 Gram = Callable[[F64], F64]
 
-PIVOT_TOLERANCE = 1e-13
-_N_CANDIDATES = 401
-_RCOND = 1e-15  # of the least squares: below are only other weights with the same sums
 _ZERO = 1e-14  # lambda d below this: h is 1
 _SPACING = 0.05  # of ln(d) where the range is filled; h varies over 1
 
@@ -53,16 +60,24 @@ class Nodes:
         The nodes, ascending; R is a multiple of 8.
     ends : ndarray, shape (J + 1,)
         ln(lambda) at the ends of J equal intervals, J a multiple of 10.
+    decays : ndarray of bool, shape (J,)
+        Where slopes in t = ln(lambda) are kept as df/dt + f instead of df/dt; see `slope_weights`.
     weights : ndarray, shape (J, R, T)
         Chebyshev coefficients in u of c_r on each interval, where u from -1 to 1 runs through the interval.
+    slope_weights : ndarray, shape (J, R, T)
+        Those that give the slope in t of a sum: weights of dh/dt = -lambda d h^2 where lambda d is small, and of
+        dh/dt + h = h^2 where it is large. Each is small where the likelihood flattens towards that end, so that
+        its slope keeps its relative accuracy; a difference of larger numbers would not.
     end_weights, end_slopes : ndarray, shape (R, E)
-        c_r and its derivative in ln(lambda) at the ends, padded with zeros to a multiple of 8.
+        Both at the ends, in the form of the interval to the right, padded with zeros to a multiple of 8.
     zero_weights : ndarray, shape (R,)
         c_r at lambda = 0.
     half_log_h : ndarray, shape (J, T)
         Chebyshev coefficients of 1/2 sum ln h_i over all eigenvalues of K.
-    trace_g : float
-        Mean eigenvalue of K.
+    half_log_h_slope : ndarray, shape (J, T)
+        Those of its derivative in t, plus n/2 where `decays`.
+    eigenvalues : ndarray, shape (n,)
+        Of K.
     error : float
         Largest relative error with which an h(lambda) is interpolated.
     """
@@ -71,12 +86,15 @@ class Nodes:
     l_max: float
     lambdas: F64
     ends: F64
+    decays: NDArray[np.bool_]
     weights: F64
+    slope_weights: F64
     end_weights: F64
     end_slopes: F64
     zero_weights: F64
     half_log_h: F64
-    trace_g: float
+    half_log_h_slope: F64
+    eigenvalues: F64
     error: float
 
     @property
@@ -84,41 +102,19 @@ class Nodes:
         """ln(lambda) at the T Chebyshev points of each interval, shape (J, T)."""
         return interval_points(self.ends, self.weights.shape[2])
 
+    def series_at_ends(self, series: F64) -> F64:
+        """A series at the ends of the intervals, from the interval to the right, padded as `end_weights`."""
+        out = np.zeros(self.end_weights.shape[1])
+        out[: len(series)] = chebyshev.chebval(-1.0, series.T)
+        out[len(series)] = chebyshev.chebval(1.0, series[-1])
+        return out
+
     def locate(self, t: float) -> tuple[int, float]:
         """The interval that holds ln(lambda) = t, and u within it."""
         ends = self.ends
         j = min(max(int(np.searchsorted(ends, t, side="right")) - 1, 0), len(ends) - 2)
         u = (2.0 * t - ends[j] - ends[j + 1]) / (ends[j + 1] - ends[j])
         return j, min(max(u, -1.0), 1.0)
-
-
-def n_terms(width: float) -> int:
-    """Chebyshev terms that hold h to rounding error on an interval of ln(lambda), a multiple of 8.
-
-    The poles of h are pi from the real axis, so the series converges by rho = s + sqrt(s^2 + 1), s = 2 pi/width.
-    """
-    s = 2.0 * math.pi / width
-    return 8 * math.ceil(math.log(1e18) / math.log(s + math.sqrt(s * s + 1.0)) / 8)
-
-
-def interval_points(ends: F64, terms: int) -> F64:
-    """Chebyshev points (roots) of each interval, ascending, shape (J, terms)."""
-    u = -np.cos(math.pi * (np.arange(terms) + 0.5) / terms)
-    return 0.5 * (ends[1:] + ends[:-1])[:, None] + 0.5 * np.diff(ends)[:, None] * u
-
-
-def chebyshev_matrix(terms: int) -> F64:
-    """Matrix M with coefficients = values at the Chebyshev points @ M."""
-    k = np.arange(terms)
-    angles = math.pi * (np.arange(terms) + 0.5) / terms
-    # The points ascend, so the angle of point i is pi - angles[i].
-    m = 2.0 / terms * np.cos(k[None, :] * (math.pi - angles)[:, None])
-    m[:, 0] *= 0.5
-    return m
-
-
-def _h(d: F64, lambdas: F64) -> F64:
-    return 1.0 / (np.outer(d, lambdas) + 1.0)
 
 
 def _range_of(eigenvalues: F64, l_max: float, gram: Gram | None) -> tuple[F64, bool]:
@@ -145,98 +141,6 @@ def _fill(rows: F64, l_max: float) -> F64:
         return rows
     count = 2 + int(math.log(rows[-1] / lowest) / _SPACING)
     return np.unique(np.concatenate([rows[:1], np.geomspace(lowest, rows[-1], count)]))
-
-
-def _pivots(a: F64, tolerance: float) -> np.ndarray:
-    """Columns that a QR decomposition takes until its pivots fall below `tolerance`, then up to a multiple of 8.
-
-    Modified Gram-Schmidt with re-orthogonalisation; `a` is overwritten.
-    """
-    taken: list[int] = []
-    basis: list[F64] = []
-    first = 0.0
-    while len(taken) < a.shape[1]:
-        norms = np.einsum("ij,ij->j", a, a)
-        norms[taken] = -1.0
-        j = int(norms.argmax())
-        pivot = math.sqrt(max(norms[j], 0.0))
-        first = first or pivot
-        if (pivot < tolerance * first or len(basis) == len(a)) and len(taken) % 8 == 0:
-            break
-        taken.append(j)
-        if pivot <= 1e-15 * first or len(basis) == len(a):
-            continue  # rounding error: the node is filling only
-        v = a[:, j] / pivot
-        for q in basis:
-            v -= q * (q @ v)
-        v /= np.linalg.norm(v)
-        basis.append(v)
-        a -= np.outer(v, v @ a)
-    return np.sort(np.array(taken))
-
-
-def _choose(rows: F64, l_min: float, l_max: float) -> F64:
-    """The nodes for a set of eigenvalues."""
-    candidates = np.concatenate([[0.0], np.geomspace(l_min, l_max, _N_CANDIDATES)])
-    a = _h(rows, candidates) * np.sqrt(np.maximum(rows, 1.0 / l_max))[:, None]
-    a /= np.linalg.norm(a, axis=0)
-    if len(rows) > len(candidates):
-        a = np.asarray(np.linalg.qr(a, mode="r"))  # the same inner products of columns
-    return candidates[_pivots(a, PIVOT_TOLERANCE)]
-
-
-class _Solver:
-    """Weights of the nodes by least squares, with rows divided by h at lambda = `middle`."""
-
-    def __init__(self, rows: F64, lambdas: F64, middle: float):
-        self._rows = rows
-        self._scale = 1.0 / _h(rows, np.array([middle]))
-        columns = _h(rows, lambdas) * self._scale
-        self._norms = np.linalg.norm(columns, axis=0)
-        self._q, self._r = np.linalg.qr(columns / self._norms)
-
-    def weights(self, targets: F64) -> F64:
-        """Weights that give the columns of `targets`, shape (rows, targets), from h at the nodes."""
-        right = self._q.T @ (targets * self._scale)
-        return np.linalg.lstsq(self._r, right, rcond=_RCOND)[0] / self._norms[:, None]
-
-    def at(self, lambdas: F64) -> F64:
-        """Weights of h at `lambdas`, shape (R, len(lambdas))."""
-        return self.weights(_h(self._rows, lambdas))
-
-    def slope_at(self, lambda_: float) -> F64:
-        """Weights of dh/d ln(lambda) = -lambda d h^2 at `lambda_`, shape (R,)."""
-        h = _h(self._rows, np.array([lambda_]))
-        return self.weights(-lambda_ * self._rows[:, None] * h * h)[:, 0]
-
-
-def _weights(rows: F64, lambdas: F64, ends: F64, terms: int) -> tuple[F64, F64, F64, F64]:
-    """`Nodes.weights`, `end_weights`, `end_slopes` and `zero_weights`."""
-    points = np.exp(interval_points(ends, terms))
-    n = len(ends)
-    at_ends, slopes = np.zeros((2, len(lambdas), 8 * math.ceil(n / 8)))
-    values = np.empty((n - 1, len(lambdas), terms))
-    for j in range(n - 1):
-        solver = _Solver(rows, lambdas, math.exp(0.5 * (ends[j] + ends[j + 1])))
-        values[j] = solver.at(points[j])
-        if j == 0:
-            zero = solver.at(np.zeros(1))[:, 0]
-        for k in (j,) if j < n - 2 else (j, j + 1):
-            at_ends[:, k] = solver.at(np.exp(ends[k : k + 1]))[:, 0]
-            slopes[:, k] = solver.slope_at(math.exp(ends[k]))
-    return values @ chebyshev_matrix(terms), at_ends, slopes, zero
-
-
-def _error(rows: F64, lambdas: F64, ends: F64, weights: F64) -> float:
-    """Largest relative error of the interpolated h, between the points where it was fitted."""
-    terms = weights.shape[2]
-    u = -np.cos(math.pi * np.arange(terms + 1) / terms)
-    basis = np.polynomial.chebyshev.chebvander(u, terms - 1).T
-    at_nodes, worst = _h(rows, lambdas), 0.0
-    for j, w in enumerate(weights):
-        t = 0.5 * (ends[j] + ends[j + 1]) + 0.5 * (ends[j + 1] - ends[j]) * u
-        worst = max(worst, float(np.abs(at_nodes @ (w @ basis) / _h(rows, np.exp(t)) - 1.0).max()))
-    return worst
 
 
 @blas_threads(1)  # small matrices, and the same bits whatever the number of threads
@@ -269,19 +173,35 @@ def make_nodes(
     """
     found, has_gaps = _range_of(eigenvalues, l_max, covariate_gram)
     rows = _fill(found, l_max) if has_gaps else found
-    lambdas = _choose(rows, l_min, l_max)
+    lambdas = choose_nodes(rows, l_min, l_max)
     ends = np.linspace(math.log(l_min), math.log(l_max), n_intervals(l_min, l_max, n_region) + 1)
     terms = n_terms(float(ends[1] - ends[0]))
-    weights, end_weights, end_slopes, zero_weights = _weights(rows, lambdas, ends, terms)
-    error = _error(rows, lambdas, ends, weights)
+    sums = _log_h(eigenvalues, ends, terms)
+    weights, slope_weights, end_weights, end_slopes, zero_weights = interpolation_weights(
+        rows, lambdas, ends, terms, sums[2]
+    )
+    error = interpolation_error(rows, lambdas, ends, weights)
     if not error < 1e-10:
         raise NumericalError(f"nodes for eigenvalues {rows[0]:g} to {rows[-1]:g}: relative error {error:.1e}")
-    log_h = [-0.5 * np.log1p(np.outer(np.exp(p), eigenvalues)).sum(axis=1) for p in interval_points(ends, terms)]
     return Nodes(
-        l_min=l_min, l_max=l_max, lambdas=lambdas, ends=ends, weights=weights, end_weights=end_weights,
-        end_slopes=end_slopes, zero_weights=zero_weights, half_log_h=np.array(log_h) @ chebyshev_matrix(terms),
-        trace_g=float(np.mean(eigenvalues)), error=error,
+        l_min=l_min, l_max=l_max, lambdas=lambdas, ends=ends, decays=sums[2], weights=weights,
+        slope_weights=slope_weights, end_weights=end_weights, end_slopes=end_slopes, zero_weights=zero_weights,
+        half_log_h=sums[0], half_log_h_slope=sums[1], eigenvalues=eigenvalues, error=error,
     )  # fmt: skip
+
+
+def _log_h(eigenvalues: F64, ends: F64, terms: int) -> tuple[F64, F64, NDArray[np.bool_]]:
+    """`Nodes.half_log_h`, `half_log_h_slope` and `decays`: from where the mean of h is below a half."""
+    n_intervals = len(ends) - 1
+    values, slopes, decays = np.empty((n_intervals, terms)), np.empty((n_intervals, terms)), np.empty(n_intervals, bool)
+    for j, points in enumerate(interval_points(ends, terms)):
+        s = np.outer(np.exp(points), eigenvalues)
+        h = 1.0 / (s + 1.0)
+        values[j] = -0.5 * np.log1p(s).sum(axis=1)
+        decays[j] = h[terms // 2].mean() < 0.5
+        slopes[j] = 0.5 * h.sum(axis=1) if decays[j] else -0.5 * (s * h).sum(axis=1)
+    to_series = chebyshev_matrix(terms)
+    return values @ to_series, slopes @ to_series, decays
 
 
 @dataclass(frozen=True)
@@ -302,10 +222,10 @@ class PhenotypeTables:
         z_y.
     node_residual : ndarray, shape (R,)
         y'Py at the nodes.
-    residual : ndarray, shape (J, T)
-        Chebyshev coefficients of y'Py on each interval.
-    half_log_det : ndarray, shape (J, T)
-        Those of 1/2 (ln|Q'H^-1 Q| - ln|Q'Q|).
+    residual, residual_slope : ndarray, shape (J, T)
+        Chebyshev coefficients of y'Py and of its slope, in the form of `Nodes.slope_weights`, on each interval.
+    half_log_det, half_log_det_slope : ndarray, shape (J, T)
+        Those of 1/2 (ln|Q'H^-1 Q| - ln|Q'Q|) and of its derivative in ln(lambda), plus c/2 where `Nodes.decays`.
     gram : callable
         lambdas (L,) -> Gram matrices of [Q, y] at each, shape (L, c + 1, c + 1).
     """
@@ -316,8 +236,17 @@ class PhenotypeTables:
     whitened_y: F64
     node_residual: F64
     residual: F64
+    residual_slope: F64
     half_log_det: F64
+    half_log_det_slope: F64
     gram: Gram
+
+    def null_log_part(self, restricted: bool) -> tuple[F64, F64]:
+        """The part of REML or ML that holds neither y nor a variant, and its slope, as series on the intervals."""
+        nodes = self.nodes
+        if not restricted:
+            return nodes.half_log_h, nodes.half_log_h_slope
+        return nodes.half_log_h - self.half_log_det, nodes.half_log_h_slope - self.half_log_det_slope
 
 
 @blas_threads(1)
@@ -343,29 +272,22 @@ def phenotype_tables(
         W `ones` = 1; needed where `y_mean` is not 0.
     """
     c = n_cvt
-    scaling = Scaling(
-        n_samples,
-        c,
-        y_mean,
-        y_scale,
-        np.eye(c) if r_factor is None else r_factor,
-        np.zeros(c) if ones is None else ones,
-    )
-    at_zero = gram(np.zeros(1))
-    reference = float(np.linalg.slogdet(at_zero[0, :c, :c])[1])
+    r_factor = np.eye(c) if r_factor is None else r_factor
+    scaling = Scaling(n_samples, c, y_mean, y_scale, r_factor, np.zeros(c) if ones is None else ones)
     points = nodes.points
-    sums = gram(np.exp(points.ravel()))
-    inverse, whitened_y = _whiten(sums, c)
-    residual = _residual(sums, whitened_y)
-    log_det = -2.0 * np.log(np.einsum("lkk->lk", inverse)).sum(axis=1) - reference
     to_series = chebyshev_matrix(points.shape[1])
+    at_points = gram(np.exp(points.ravel()))
+    residual = _residual(at_points, _whiten(at_points, c)[1])
+    log_det = 0.5 * (_log_det(at_points, c) - _log_det(gram(np.zeros(1)), c)).reshape(points.shape) @ to_series
     sums = gram(nodes.lambdas)
     inverse, whitened_y = _whiten(sums, c)
+    node_residual = _residual(sums, whitened_y)
     return PhenotypeTables(
         nodes=nodes, scaling=scaling, whitening=np.ascontiguousarray(inverse.transpose(1, 2, 0)),
-        whitened_y=np.ascontiguousarray(whitened_y.T), node_residual=_residual(sums, whitened_y),
+        whitened_y=np.ascontiguousarray(whitened_y.T), node_residual=node_residual,
         residual=residual.reshape(points.shape) @ to_series,
-        half_log_det=0.5 * log_det.reshape(points.shape) @ to_series, gram=gram,
+        residual_slope=np.einsum("jrt,r->jt", nodes.slope_weights, node_residual), half_log_det=log_det,
+        half_log_det_slope=_log_det_slope(nodes, log_det, gram, c), gram=gram,
     )  # fmt: skip
 
 
@@ -373,6 +295,32 @@ def _whiten(sums: F64, c: int) -> tuple[F64, F64]:
     """L^-1 of the covariates' block of each Gram matrix, shape (l, c, c), and L^-1 Q'H^-1 y, shape (l, c)."""
     inverse = np.linalg.inv(np.linalg.cholesky(sums[:, :c, :c]))
     return np.tril(inverse), np.einsum("lij,lj->li", inverse, sums[:, :c, c])
+
+
+def _log_det(sums: F64, c: int) -> F64:
+    """ln|Q'H^-1 Q| from each Gram matrix."""
+    return np.linalg.slogdet(sums[:, :c, :c])[1]
+
+
+def _log_det_slope(nodes: Nodes, series: F64, gram: Gram, c: int) -> F64:
+    """`PhenotypeTables.half_log_det_slope`: the series' derivative, except where lambda d is below 1 for all d.
+
+    There the slope is of the order of lambda, and is taken from a polynomial in lambda itself on [0, 1/d_max], so that
+    its rounding error is too.
+    """
+    half_width = 0.5 * (nodes.ends[1] - nodes.ends[0])
+    terms = series.shape[1]
+    slopes = np.zeros_like(series)
+    slopes[:, :-1] = chebyshev.chebder(series, axis=1) / half_width
+    low = np.flatnonzero(np.exp(nodes.ends[1:]) * nodes.eigenvalues.max() <= 1.0)
+    if low.size:
+        width = 1.0 / nodes.eigenvalues.max() if nodes.eigenvalues.max() > 0 else nodes.l_max
+        at = interval_points(np.array([0.0, width]), terms)[0]
+        polynomial = chebyshev.Chebyshev(0.5 * _log_det(gram(at), c) @ chebyshev_matrix(terms), domain=[0.0, width])
+        lambdas = np.exp(nodes.points[low])
+        slopes[low] = (lambdas * polynomial.deriv()(lambdas)) @ chebyshev_matrix(terms)
+    slopes[nodes.decays, 0] += 0.5 * c
+    return slopes
 
 
 def _residual(sums: F64, whitened_y: F64) -> F64:

@@ -217,8 +217,10 @@ def fit_null_of(model: Model, config: LmmConfig) -> NullModel:
         raise NumericalError("the covariates explain the phenotype perfectly: no variance is left to model")
     restricted = log_likelihood(model, None, True)
     flat = FLAT * model.scaling.n_samples
-    lambda_r, logl_r = maximise(restricted, 1, config.l_min, config.l_max, flat)
-    lambda_m, logl_m = maximise(log_likelihood(model, None, False), 1, config.l_min, config.l_max, flat)
+    lambda_r, logl_r = maximise(restricted, 1, config.l_min, config.l_max, flat, config.n_region)
+    lambda_m, logl_m = maximise(
+        log_likelihood(model, None, False), 1, config.l_min, config.l_max, flat, config.n_region
+    )
     t_r = np.log(lambda_r)
     _, slope, curvature = restricted(t_r, one)
     gram = gram_jets(model, None, t_r)[0][0, 0]
@@ -226,8 +228,8 @@ def fit_null_of(model: Model, config: LmmConfig) -> NullModel:
     residual = float(eliminate(gram[None, None].repeat(3, 0), c)[0][0, 0, 0, 0])
     return assemble_null_model(
         model.scaling, lambdas=(float(lambda_r[0]), float(lambda_m[0])), logls=(float(logl_r[0]), float(logl_m[0])),
-        curvature=float(curvature[0] - slope[0]), residual=residual, effects=effects,
-        covariance=np.linalg.inv(gram[:c, :c]), trace_g=float(np.mean(model.d)),
+        curvature=float((curvature[0] - slope[0]) / lambda_r[0] ** 2), residual=residual, effects=effects,
+        covariance=np.linalg.inv(gram[:c, :c]), trace_g=float(np.mean(model.d)), d_max=float(model.d.max()),
     )  # fmt: skip
 
 
@@ -266,20 +268,17 @@ def _likelihood_ratio(model: Model, x: F64, t: F64, logl: F64, null: NullModel) 
 
 def _block(model: Model, null: NullModel, x: F64, config: LmmConfig) -> dict[str, F64]:
     """All statistics that the mode asks for, of a block of rotated, testable variants."""
+    flat = FLAT * model.scaling.n_samples
     mode, df, k = config.lmm_mode, model.scaling.n_samples - model.scaling.n_cvt - 1, x.shape[1]
     out: dict[str, F64] = {}
     if mode in (1, 4):
-        lambda_, logl = maximise(
-            log_likelihood(model, x, True), k, config.l_min, config.l_max, FLAT * model.scaling.n_samples
-        )
+        lambda_, logl = maximise(log_likelihood(model, x, True), k, config.l_min, config.l_max, flat, config.n_region)
         wald = _wald(model, x, np.log(lambda_))
         p, log_p = f_tail(wald["f_wald"], df)
         out |= {"beta": wald["beta"], "se": wald["se"], "logl_H1": logl, "l_remle": lambda_, "p_wald": p}
         out |= {"logl_remle": logl, "neg_log10_p": 0.0 - log_p / LN_10}
     if mode in (2, 4):
-        lambda_, logl = maximise(
-            log_likelihood(model, x, False), k, config.l_min, config.l_max, FLAT * model.scaling.n_samples
-        )
+        lambda_, logl = maximise(log_likelihood(model, x, False), k, config.l_min, config.l_max, flat, config.n_region)
         p, log_p = chi2_1_tail(_likelihood_ratio(model, x, np.log(lambda_), logl, null))
         out |= {"logl_H1": logl, "l_mle": lambda_, "p_lrt": p, "logl_mle": logl}
         out.setdefault("neg_log10_p", 0.0 - log_p / LN_10)

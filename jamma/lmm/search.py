@@ -14,7 +14,7 @@ from jamma.lmm.schema import F64, STATISTICS, NullModel
 
 if TYPE_CHECKING:
     from jamma._core.likelihood import Search
-    from jamma.lmm.nodes import Nodes, PhenotypeTables
+    from jamma.lmm.nodes import PhenotypeTables
 
 #: (ln(lambda) of each, which) -> log-likelihood, first and second derivative in ln(lambda).
 Likelihood = Callable[[F64, NDArray[np.int64]], tuple[F64, F64, F64]]
@@ -61,7 +61,9 @@ def _polish(f: Likelihood, which: NDArray[np.int64], lo: F64, hi: F64) -> F64:
     return t
 
 
-def maximise(f: Likelihood, k: int, l_min: float, l_max: float, flat_slope: float) -> tuple[F64, F64]:
+def maximise(
+    f: Likelihood, k: int, l_min: float, l_max: float, flat_slope: float, n_region: int = 10
+) -> tuple[F64, F64]:
     """Global maximum of `k` likelihoods over [l_min, l_max], flat where no slope at the 11 ends exceeds `flat_slope`.
 
     Returns
@@ -70,7 +72,7 @@ def maximise(f: Likelihood, k: int, l_min: float, l_max: float, flat_slope: floa
         The best of both bounds and every polished maximum, and the log-likelihood there. A likelihood that is flat
         to rounding error has its maximum at l_min.
     """
-    ends = np.linspace(math.log(l_min), math.log(l_max), n_intervals(l_min, l_max) + 1)
+    ends = np.linspace(math.log(l_min), math.log(l_max), n_intervals(l_min, l_max, n_region) + 1)
     everyone = np.arange(k)
     at_ends = [f(np.array([end]), everyone) for end in ends]
     best_t, best = np.full(k, ends[0]), at_ends[0][0]
@@ -135,7 +137,7 @@ def make_search(tables: PhenotypeTables, null: NullModel) -> Search:
     )
     log_ml = nodes.half_log_h.copy()
     log_ml[:, 0] -= null_log_ml
-    log_reml = nodes.half_log_h - tables.half_log_det
+    log_reml, log_reml_slope = tables.null_log_part(restricted=True)
     basis = chebyshev.chebvander(np.array([u]), nodes.weights.shape[2] - 1)[0]
     numbers = {
         "n": n, "df": df, "scale": scaling.scale, "l_min": nodes.l_min, "l_max": nodes.l_max,
@@ -144,22 +146,16 @@ def make_search(tables: PhenotypeTables, null: NullModel) -> Search:
         "null_logl": null.logl_mle, "null_residual": null_residual, "score_residual": null_residual,
         "shift_node": int(np.abs(nodes.lambdas - null.lambda_mle).argmin()),
     }  # fmt: skip
+    pairs = (
+        (tables.residual, tables.residual_slope), (log_reml, log_reml_slope), (log_ml, nodes.half_log_h_slope),
+    )  # fmt: skip
     arrays = {
-        "ends": nodes.ends, "weights": nodes.weights, "end_weights": nodes.end_weights,
-        "end_slopes": nodes.end_slopes, "zero_weights": nodes.zero_weights, "score_weights": nodes.weights[j] @ basis,
-        "whitening": tables.whitening, "whitened_y": tables.whitened_y, "node_residual": tables.node_residual,
-        "residual": tables.residual, "log_reml": log_reml, "log_ml": log_ml,
-        "end_values": np.concatenate([_at_ends(nodes, series) for series in (tables.residual, log_reml, log_ml)]),
+        "ends": nodes.ends, "decays": nodes.decays, "weights": nodes.weights, "slope_weights": nodes.slope_weights,
+        "end_weights": nodes.end_weights, "end_slopes": nodes.end_slopes, "zero_weights": nodes.zero_weights,
+        "score_weights": nodes.weights[j] @ basis, "whitening": tables.whitening, "whitened_y": tables.whitened_y,
+        "node_residual": tables.node_residual, "residual": tables.residual, "residual_slope": tables.residual_slope,
+        "log_reml": log_reml, "log_reml_slope": log_reml_slope,
+        "log_ml": log_ml, "log_ml_slope": nodes.half_log_h_slope,
+        "end_values": np.stack([nodes.series_at_ends(series) for pair in pairs for series in pair]),
     }  # fmt: skip
     return Search(len(nodes.lambdas), scaling.n_cvt, len(nodes.ends) - 1, nodes.weights.shape[2], numbers, arrays)
-
-
-def _at_ends(nodes: Nodes, series: F64) -> F64:
-    """Value and slope in ln(lambda) of a Chebyshev series at the ends, shape (2, E)."""
-    out = np.zeros((2, nodes.end_weights.shape[1]))
-    slopes = chebyshev.chebder(series, axis=1) * (2.0 / (nodes.ends[1] - nodes.ends[0]))
-    count = len(series)
-    for row, coefficients in zip(out, (series, slopes), strict=True):
-        row[:count] = chebyshev.chebval(-1.0, coefficients.T)
-        row[count] = chebyshev.chebval(1.0, coefficients[-1])
-    return out

@@ -8,9 +8,13 @@
  *   1. project at the nodes: a and b from xx, xq, xy by the whitening factors; c(c+1)/2 passes over R numbers.
  *   2. value and slope of a and b at the J + 1 ends of the intervals: (R, E) tables, about 12 kB, shared by all
  *      variants and so in the first-level cache; accumulators stay in registers over all nodes.
- *   3. in each interval where the slope of l turns from + to -: Chebyshev coefficients of a and b there by one (R, T)
- *      table, then Newton's method on Clenshaw sums of [a, b, e, L], four lanes at once with two derivatives. It starts
- *      at the null model's optimum, which is near for almost all variants.
+ *   3. in each interval where the slope of l turns from + to -: Chebyshev coefficients of a, b and their slopes there
+ *      by two (R, T) tables, then Newton's method on Clenshaw sums of a, b, e, L, their slopes, and the derivatives of
+ *      the slopes, four lanes at once. It starts at the null model's optimum, which is near for almost all variants.
+ *
+ * Slopes have tables of their own. The derivative of an interpolated function has an error of 1e-13 of the function, and
+ * towards both ends of the range the slope of l is 1e-3 or 1e-5 of its parts.
+ *
  *   4. the best of these and of both bounds.
  *
  * A strong effect makes r much smaller than e, and e - b^2/a would magnify the interpolation's error (1e-13) to e/r times
@@ -20,6 +24,7 @@
  * Nothing is summed across lanes, and there are no fused multiply-adds (-ffp-contract=off), so all levels give the same
  * bits.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -47,8 +52,8 @@ typedef struct {
     double *a, *b, *e;                 /* (R) at the nodes; e only where the effect was shifted */
     double shift;                      /* effect taken out of y: 0, or the estimate at one node */
     double *end_a, *end_a1, *end_b, *end_b1, *end_e, *end_e1, *slopes; /* (E) */
-    double *sums;                      /* (3, T) */
-    double *series;                    /* (T, 4) Chebyshev coefficients of a, b, e, L on an interval */
+    double *sums;                      /* (6, T) */
+    double *series;                    /* (T, 8) Chebyshev coefficients of a, b, e, L and their slopes on an interval */
 } variant;
 
 typedef struct {
@@ -106,11 +111,14 @@ static void project(variant *v, const double *xx, const double *xq, const double
     }
 }
 
-/* Why the variant cannot be tested, from the node with the smallest lambda, whose sums are taken without interpolation. */
+/* Why the variant cannot be tested; from the node with the smallest lambda, whose sums are taken as they are. */
 static int reason(const variant *v, double xx)
 {
     const double a = v->a[0], b = v->b[0], e = v->s->node_residual[0];
-    if (!(isfinite(xx) && isfinite(a) && isfinite(b)))
+    int64_t not_finite = !(fabs(xx) <= DBL_MAX);
+    for (int64_t r = 0; r < v->s->n_nodes; r++)
+        not_finite += !(fabs(v->a[r]) <= DBL_MAX) | !(fabs(v->b[r]) <= DBL_MAX);
+    if (not_finite)
         return JAMMA_NOT_FINITE;
     if (!(a > COLLINEAR * xx))
         return JAMMA_COLLINEAR;
@@ -181,61 +189,70 @@ static optimum at_end(const variant *v, int64_t i, int restricted)
     return (optimum){s->ends[i], i ? s->l_max : s->l_min, value, a, b, r};
 }
 
-/* Step 3: the four series on interval j. */
+/* Step 3: the series on interval j. */
 static void make_series(variant *v, int64_t j, int restricted)
 {
     const jamma_search *s = v->s;
     const int64_t terms = s->n_terms;
     const double *const in[3] = {v->a, v->b, v->e};
     double *const out[3] = {v->sums, v->sums + terms, v->sums + 2 * terms};
-    const double *table = s->weights + j * s->n_nodes * terms;
-    const double *e = s->residual + j * terms, *l = (restricted ? s->log_reml : s->log_ml) + j * terms;
+    double *const out1[3] = {v->sums + 3 * terms, v->sums + 4 * terms, v->sums + 5 * terms};
+    const double *table = s->weights + j * s->n_nodes * terms, *table1 = s->slope_weights + j * s->n_nodes * terms;
+    const double *e = s->residual + j * terms, *e1 = s->residual_slope + j * terms;
+    const double *l = (restricted ? s->log_reml : s->log_ml) + j * terms;
+    const double *l1 = (restricted ? s->log_reml_slope : s->log_ml_slope) + j * terms;
     if (v->shift != 0.0) {
         combine(table, s->n_nodes, terms, in, 3, out);
+        combine(table1, s->n_nodes, terms, in, 3, out1);
         e = out[2];
+        e1 = out1[2];
     } else {
         combine(table, s->n_nodes, terms, in, 2, out);
+        combine(table1, s->n_nodes, terms, in, 2, out1);
     }
     for (int64_t k = 0; k < terms; k++) {
-        v->series[4 * k] = out[0][k];
-        v->series[4 * k + 1] = out[1][k];
-        v->series[4 * k + 2] = e[k];
-        v->series[4 * k + 3] = l[k];
+        const double row[8] = {out[0][k], out[1][k], e[k], l[k], out1[0][k], out1[1][k], e1[k], l1[k]};
+        memcpy(v->series + 8 * k, row, sizeof row);
     }
 }
 
-/* The series and their two derivatives in u by Clenshaw's recurrence and its derivatives. */
+/* The series at u, and the derivatives in u of the last four, by Clenshaw's recurrence and its derivative. */
 static inline void clenshaw(const double *series, int64_t terms, double u, double f[4], double f1[4], double f2[4])
 {
-    v4 b1 = {0}, b2 = {0}, d1 = {0}, d2 = {0}, s1 = {0}, s2 = {0}, c;
+    v4 b1 = {0}, b2 = {0}, c1 = {0}, c2 = {0}, d1 = {0}, d2 = {0}, c[2];
     const double u2 = 2.0 * u;
     for (int64_t k = terms - 1; k > 0; k--) {
-        memcpy(&c, series + 4 * k, sizeof c);
-        const v4 s0 = 4.0 * d1 + u2 * s1 - s2;
-        const v4 d0 = 2.0 * b1 + u2 * d1 - d2;
-        const v4 b0 = c + u2 * b1 - b2;
-        s2 = s1, s1 = s0;
+        memcpy(&c[0], series + 8 * k, sizeof c[0]);
+        memcpy(&c[1], series + 8 * k + 4, sizeof c[1]);
+        const v4 d0 = 2.0 * c1 + u2 * d1 - d2;
+        const v4 c0 = c[1] + u2 * c1 - c2;
+        const v4 b0 = c[0] + u2 * b1 - b2;
         d2 = d1, d1 = d0;
+        c2 = c1, c1 = c0;
         b2 = b1, b1 = b0;
     }
-    memcpy(&c, series, sizeof c);
-    const v4 value = c + u * b1 - b2, first = b1 + u * d1 - d2, second = 2.0 * d1 + u * s1 - s2;
+    memcpy(&c[0], series, sizeof c[0]);
+    memcpy(&c[1], series + 4, sizeof c[1]);
+    const v4 value = c[0] + u * b1 - b2, slope = c[1] + u * c1 - c2, second = c1 + u * d1 - d2;
     memcpy(f, &value, sizeof value);
-    memcpy(f1, &first, sizeof first);
+    memcpy(f1, &slope, sizeof slope);
     memcpy(f2, &second, sizeof second);
 }
 
-/* Slope and curvature in u of the log-likelihood from the series. */
-static inline double slope_at(const variant *v, double u, int restricted, double f[4], double *curvature)
+/* Slope of the log-likelihood in t at u of interval j, from the series, with its derivative. */
+static inline double slope_at(const variant *v, int64_t j, double u, int restricted, double f[4], double *curvature)
 {
-    const double half_df = 0.5 * (restricted ? v->s->df : v->s->n), half = restricted ? 0.5 : 0.0;
+    const jamma_search *s = v->s;
+    const double half_df = 0.5 * (restricted ? s->df : s->n), half = restricted ? 0.5 : 0.0;
+    const double decay = s->decays[j], per_t = 2.0 / (s->ends[j + 1] - s->ends[j]);
     double f1[4], f2[4];
-    clenshaw(v->series, v->s->n_terms, u, f, f1, f2);
-    const double beta = f[1] / f[0], beta1 = (f1[1] - beta * f1[0]) / f[0];
-    const double r = f[2] - beta * f[1], r1 = f1[2] - beta * (2.0 * f1[1] - beta * f1[0]);
-    const double r2 = f2[2] - beta * (2.0 * f2[1] - beta * f2[0]) - 2.0 * beta1 * (f1[1] - beta * f1[0]);
-    const double in_a = f1[0] / f[0], in_r = r1 / r;
-    *curvature = f2[3] - half * (f2[0] / f[0] - in_a * in_a) - half_df * (r2 / r - in_r * in_r);
+    clenshaw(v->series, s->n_terms, u, f, f1, f2);
+    const double a = f[0], beta = f[1] / a, turn = f1[1] - beta * f1[0];
+    const double r = f[2] - beta * f[1], r1 = f1[2] - beta * (f1[1] + turn);
+    const double r2 = per_t * (f2[2] - beta * (2.0 * f2[1] - beta * f2[0])) - 2.0 * turn * turn / a;
+    const double in_a = f1[0] / a, in_r = r1 / r;
+    *curvature = per_t * f2[3] - half * (per_t * f2[0] / a - in_a * (in_a - decay)) -
+                 half_df * (r2 / r - in_r * (in_r - decay));
     return f1[3] - half * in_a - half_df * in_r;
 }
 
@@ -250,12 +267,12 @@ static optimum polish(variant *v, int64_t j, int restricted)
         u = 0.0;
     make_series(v, j, restricted);
     for (int step = 0; step < MAX_STEPS; step++) {
-        const double slope = slope_at(v, u, restricted, f, &curvature);
+        const double slope = slope_at(v, j, u, restricted, f, &curvature);
         if (slope > 0.0)
             lo = u;
         else
             hi = u;
-        const double newton = u - slope / curvature, change = newton - u;
+        const double newton = u - slope / curvature / half_width, change = newton - u;
         if (curvature < 0.0 && fabs(change) * half_width < TOLERANCE) {
             u = fmin(fmax(newton, -1.0), 1.0);
             break;
@@ -264,7 +281,7 @@ static optimum polish(variant *v, int64_t j, int restricted)
         if (hi - lo < 1e-15)
             break;
     }
-    slope_at(v, u, restricted, f, &curvature);
+    slope_at(v, j, u, restricted, f, &curvature);
     const double t = middle + half_width * u, r = f[2] - f[1] * (f[1] / f[0]);
     return (optimum){t, fmin(fmax(exp(t), s->l_min), s->l_max), value_of(v, f[0], r, f[3], restricted), f[0], f[1], r};
 }
@@ -299,8 +316,9 @@ static double integrate(variant *v, int64_t j, double t0, double t1)
     double sum = 0.0, f[4], ignored;
     make_series(v, j, 0);
     for (int i = 0; i < 2; i++)
-        sum += weight[i] * (slope_at(v, u - point[i] * h, 0, f, &ignored) + slope_at(v, u + point[i] * h, 0, f, &ignored));
-    return sum * h;
+        sum += weight[i] * (slope_at(v, j, u - point[i] * h, 0, f, &ignored) +
+                            slope_at(v, j, u + point[i] * h, 0, f, &ignored));
+    return sum * h * half_width;
 }
 
 /* Twice the difference of the two maxima of l_M. Where they lie close together the difference of the values would leave
@@ -332,7 +350,7 @@ int KERNEL(fit_variant)(const jamma_search *s, const double *xx, const double *x
     variant v = {
         .s = s, .a = scratch, .b = scratch + n, .e = scratch + 2 * n,
         .end_a = ends, .end_a1 = ends + e, .end_b = ends + 2 * e, .end_b1 = ends + 3 * e, .end_e = ends + 4 * e,
-        .end_e1 = ends + 5 * e, .slopes = ends + 6 * e, .sums = ends + 7 * e, .series = ends + 7 * e + 3 * s->n_terms,
+        .end_e1 = ends + 5 * e, .slopes = ends + 6 * e, .sums = ends + 7 * e, .series = ends + 7 * e + 6 * s->n_terms,
     };
     project(&v, xx, xq, xy, v.e);
     const int why = reason(&v, xx[0]);

@@ -11,7 +11,8 @@ enum { JAMMA_WALD = 1, JAMMA_LRT = 2, JAMMA_SCORE = 4 };
 
 /* All that does not depend on the variant. Sizes: R nodes, c covariates, J intervals of t = ln(lambda), T Chebyshev
  * terms (a multiple of 8), E = J + 1 rounded up to a multiple of 8. e is y'Py, L_R and L_M are the parts of the two
- * log-likelihoods that hold no y and no x; L_M less its value at the null model's optimum. */
+ * log-likelihoods that hold no y and no x; L_M less its value at the null model's optimum. Slopes are in t, in the form
+ * of jamma/lmm/nodes.py: df/dt + s f with s = 1 in intervals that decay, else 0; in the slope of l all s cancel. */
 typedef struct {
     int64_t n_nodes, n_cvt, n_intervals, n_terms, n_ends;
     double n, df;                 /* samples; n - c - 1 */
@@ -23,15 +24,17 @@ typedef struct {
     double score_residual;        /* e at the lambda of the score test */
     int64_t shift_node;           /* the node where a strong effect is estimated */
     const double *ends;           /* (J + 1) t at the ends of the intervals */
-    const double *weights;        /* (J, R, T) */
+    const double *decays;         /* (J) s */
+    const double *weights, *slope_weights;       /* (J, R, T) */
     const double *end_weights, *end_slopes;      /* (R, E) */
     const double *zero_weights, *score_weights;  /* (R) */
     const double *whitening;      /* (c, c, R), lower triangle */
     const double *whitened_y;     /* (c, R) */
     const double *node_residual;  /* (R) e at the nodes */
-    const double *residual;       /* (J, T) e */
-    const double *log_reml, *log_ml;             /* (J, T) L_R, L_M */
-    const double *end_values;     /* (6, E): e, de/dt, L_R, dL_R/dt, L_M, dL_M/dt at the ends */
+    const double *residual, *residual_slope;     /* (J, T) e */
+    const double *log_reml, *log_reml_slope;     /* (J, T) L_R */
+    const double *log_ml, *log_ml_slope;         /* (J, T) L_M */
+    const double *end_values;     /* (6, E): e, L_R, L_M, each followed by its slope, at the ends */
 } jamma_search;
 
 typedef struct {
@@ -43,7 +46,7 @@ typedef struct {
 /* Doubles of scratch that fit_variant needs. */
 static inline int64_t jamma_fit_scratch(const jamma_search *s)
 {
-    return 3 * s->n_nodes + 3 * s->n_terms + 4 * s->n_terms + 7 * s->n_ends;
+    return 3 * s->n_nodes + 6 * s->n_terms + 8 * s->n_terms + 7 * s->n_ends;
 }
 
 /* Fits one variant: xx (R), xq (c, R), xy (R) are its sums at the nodes, tests says which of JAMMA_WALD, JAMMA_LRT and

@@ -135,7 +135,7 @@ def test_reading_what_python_writes():
     values = bits.view(np.float64)
     for x in values[np.isfinite(values)].tolist():
         for text in (repr(x), f"{x:.16e}", f"{x:.10g}"):
-            assert parse._read(text.encode()) == float(text), text
+            assert parse.read_number(text.encode()) == float(text), text
 
 
 def test_reading_numbers_between_two_doubles():
@@ -148,7 +148,7 @@ def test_reading_numbers_between_two_doubles():
         for x in (rng.random(300) * 10.0 ** rng.integers(-40, 40, 300)).tolist():
             middle = (Decimal(x) + Decimal(math.nextafter(x, math.inf))) / 2
             for text in (f"{middle:e}", f"{middle:.18e}", f"{middle:.30e}"):
-                assert parse._read(text.encode()) == float(text), text
+                assert parse.read_number(text.encode()) == float(text), text
 
 
 @pytest.mark.parametrize(
@@ -161,27 +161,27 @@ def test_reading_odd_numbers(text):
         expected = float(text)
     except ValueError:
         expected = None
-    assert parse._read(text.encode()) == expected
+    assert parse.read_number(text.encode()) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["", "-", "+", ".", "e5", "-e5", "1e", "1e+", "1.2.3", "1,5", "12a", "nano", "NA", "--1"]
 )
 def test_not_numbers(text):
-    assert parse._read(text.encode()) is None
+    assert parse.read_number(text.encode()) is None
 
 
 def test_words():
-    assert math.isnan(parse._read(b"nan"))
-    assert math.isnan(parse._read(b"-NaN"))
-    assert parse._read(b"Infinity") == math.inf
-    assert parse._read(b"-inf") == -math.inf
+    assert math.isnan(parse.read_number(b"nan"))
+    assert math.isnan(parse.read_number(b"-NaN"))
+    assert parse.read_number(b"Infinity") == math.inf
+    assert parse.read_number(b"-inf") == -math.inf
 
 
 @given(st.text(alphabet="0123456789.eE+-naif \t", max_size=30))
 @settings(max_examples=500)
 def test_reading_agrees_with_python_or_refuses(text):
-    got = parse._read(text.encode())
+    got = parse.read_number(text.encode())
     try:
         expected = float(text) if text == text.strip() else None
     except ValueError:
@@ -200,9 +200,9 @@ from jamma._core import format as fmt
 from jamma._core import parse
 assert fmt._write(1234566.5, "e6") == "1.234566e+06"
 assert fmt._write(0.0007, "f3") == "0.001"
-assert parse._read(b"1.2345678901234567890123e-5") == 1.2345678901234567890123e-5
-assert parse._read(b"-1.5e-400") == 0
-assert parse._read(b"1,5") is None
+assert parse.read_number(b"1.2345678901234567890123e-5") == 1.2345678901234567890123e-5
+assert parse.read_number(b"-1.5e-400") == 0
+assert parse.read_number(b"1,5") is None
 assert fmt._count_slow() == 2
 assert parse._count_slow() == 2
 """

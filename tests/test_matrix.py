@@ -375,6 +375,25 @@ def test_list_of_pairs(tmp_path):
     assert "3 pairs of analysed samples are not listed" in notes[0]
 
 
+def test_list_in_blocks_is_the_matrix(tmp_path, monkeypatch):
+    """Blocks that are regular and blocks with a repeated pair are read by different code."""
+    from jamma.io import arrays
+
+    k, rng = make_kinship(20), np.random.default_rng(8)
+    lines = [f"i{i} i{j} {float(k[i, j])!r}\n" for i in range(20) for j in range(i + 1)]
+    rng.shuffle(lines)
+    (tmp_path / "k").write_text("".join([*lines[:100], "\n", *lines[50:], *lines[3:5]]))
+    for size in (50, 1000, 8 << 20):
+        monkeypatch.setattr(arrays, "BLOCK_BYTES", size)
+        np.testing.assert_array_equal(read(tmp_path / "k", 20, km=2), k)
+        with open(tmp_path / "k") as file:
+            text = file.read()
+        bad = text + "i3 i4 5\n"
+        assert text_error(tmp_path, bad, 20, km=2)[0].startswith(
+            f"K:{bad.count(chr(10))}:3: 5 for 'i3' 'i4', which had"
+        )
+
+
 def test_list_errors(tmp_path):
     assert text_error(tmp_path, "i0 i1 1\ni1 i0 2\ni0 i0\ni0 i0 x\ni0 i0 inf\n", km=2) == [
         "K:2:3: 2 for 'i1' 'i0', which had 1 before",

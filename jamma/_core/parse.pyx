@@ -231,8 +231,8 @@ def runs(const uint8_t[::1] data, const int64_t[:, ::1] tokens):
     return np.flatnonzero(is_new)
 
 
-def _read(bytes text):
-    """The number that is all of `text`, or None (tests)."""
+def read_number(bytes text):
+    """The number that is all of `text`, None where it is not one."""
     cdef double x = 0
     cdef const char *s = text
     if len(text) == 0 or decimal_read(s, s + len(text), &x) != s + len(text):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
 
+from jamma._core import parse as _parse
 from jamma.core.errors import MAX_PROBLEMS_SHOWN, InputError
 from jamma.io.arrays import F64, I64, line_blocks, open_bytes
 
@@ -25,6 +27,36 @@ class _PairReader:
 
     def add(self, block: bytes) -> None:
         """Read a block of lines."""
+        if not self._add_regular(block):
+            self._add_each(block)
+
+    def _add_regular(self, block: bytes) -> bool:
+        """Read a block in which nothing is wrong or repeated; False, with nothing done, for any other."""
+        starts = _parse.line_starts(block)
+        numbers = np.full((len(starts) - 1, 3), np.nan)
+        counts, _ = _parse.parse_numbers(block, starts, numbers)
+        given = counts > 0
+        values = numbers[given, 2]
+        if self.repeated or not (counts[given] == 3).all() or not np.isfinite(values).all():
+            return False
+        fields = block.translate(_TO_SPACES).split()
+        if len(fields) != 3 * len(values):  # other white space inside a field
+            return False
+        i, j = (np.fromiter(map(self.place.get, fields[k::3], repeat(-1)), np.int64, len(values)) for k in (0, 1))
+        both = (i >= 0) & (j >= 0)
+        i, j = i[both], j[both]
+        place = np.maximum(i, j) * len(self.kinship) + np.minimum(i, j)
+        if self.known[i, j].any() or len(np.unique(place)) < len(place):
+            return False
+        self.kinship[i, j] = self.kinship[j, i] = values[both]
+        self.known[i, j] = self.known[j, i] = True
+        self.line += len(starts) - 1
+        self.n_lines += len(values)
+        self.n_unknown += len(values) - len(place)
+        return True
+
+    def _add_each(self, block: bytes) -> None:
+        """Read a block line by line, noting what is wrong."""
         for text in block.translate(_TO_SPACES).split(b"\n"):
             self.line += 1
             fields = text.split()
@@ -47,11 +79,8 @@ class _PairReader:
         if i is None or j is None:
             self.n_unknown += 1
             return
-        try:
-            value = float(text)
-        except ValueError:
-            value = np.nan
-        if not np.isfinite(value):
+        value = _parse.read_number(text)
+        if value is None or not np.isfinite(value):
             self.problem(f"{_shown(text)}, expected a finite number", 3)
         elif self.known[i, j] and self.kinship[i, j] != value:
             before = self.kinship[i, j]

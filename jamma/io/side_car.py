@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jamma._core import parse as _parse
 from jamma.core.errors import InputError
 from jamma.io.arrays import F64, I64, open_bytes
 from jamma.io.atomic import write_all
@@ -66,9 +67,9 @@ class SideCar:
                     problems.append(f"{path}:{number}: {len(fields)} columns, expected FID, IID and the diagonal")
                     continue
                 self.ids.append((fields[0], fields[1]))
-                try:
-                    diagonal.append(float(fields[2]) if len(fields) == 3 else np.nan)
-                except ValueError:
+                value = _parse.read_number(fields[2].encode("utf-8", "replace")) if len(fields) == 3 else np.nan
+                diagonal.append(np.nan if value is None else value)
+                if value is None:
                     problems.append(f"{path}:{number}:3: {fields[2]!r}, expected a number")
         if problems:
             raise InputError(problems)

@@ -41,9 +41,9 @@ DRIVERS = ("evd", "evr")
 MIN_CHUNK = 64
 #: Variants of one exact 8-bit product, packed to a byte a call.
 KINSHIP_BLOCK = 4096
-#: Doubles of one DSYRK of the standardised kinship: imputed values and two temporary arrays of the same size.
+#: Doubles of one DSYRK of the standardised kinship: imputed values and a temporary array of the same size.
 DENSE_BLOCK = 64 * MIB
-DENSE_ARRAYS = 3
+DENSE_ARRAYS = 2
 WORKSPACE = {"evd": 16, "evr": 8}  # bytes per n²
 
 

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jamma._version import __version__
+from jamma.core.available import peak_memory_gb
 from jamma.result import GWASResult
 from jamma.stages import Outcome, Run, named_reasons
 
 if TYPE_CHECKING:
     from jamma.io.log import RunRecord
-
-
-def peak_memory_gb() -> float | None:
-    """Largest resident size of this process so far, in units of 2**30 bytes; None where the system does not say."""
-    try:
-        import resource
-    except ImportError:
-        import psutil
-
-        peak = getattr(psutil.Process().memory_info(), "peak_wset", None)
-        return None if peak is None else peak / 2**30
-    # Linux counts kilobytes, macOS bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 2**30
 
 
 def phase_times(run: Run) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -203,3 +204,61 @@ def test_margin_in_the_advice(budget_only):
 def test_windows_has_no_ulimit(monkeypatch):
     monkeypatch.setitem(sys.modules, "resource", None)
     assert bounds._ulimits(1, 2) == []
+
+
+def test_peak_counts_this_process_and_not_the_one_that_started_it():
+    def peak(code: str = "pass") -> float:
+        code = f"{code}; from jamma.core.available import peak_memory_gb; print(peak_memory_gb())"
+        run = [sys.executable, "-P", "-c", code]
+        return float(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+
+    held = bytearray(GB // 4)
+    held[::4096] = b"x" * len(held[::4096])
+    bare = peak()
+    assert 0.001 < bare < 0.2
+    assert peak("a = b'x' * 2**27; del a") == pytest.approx(bare + 0.125, abs=0.03)
+    del held
+
+
+def test_peak_without_proc(tmp_path):
+    assert bounds.peak_memory_gb(tmp_path) >= bounds.peak_memory_gb() - 0.01
+    write(tmp_path / "proc/self/status", "Name:\tx\nVmHWM:\t  2097152 kB\n")
+    assert bounds.peak_memory_gb(tmp_path) == 2
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    """Write a cohort of n samples and 12,000 variants once."""
+    folder = tmp_path_factory.mktemp("memory")
+
+    def prefix(n: int) -> Path:
+        import numpy as np
+        from bed_reader import to_bed
+
+        path = folder / f"n{n}"
+        if not path.with_suffix(".bed").exists():
+            rng = np.random.default_rng(n)
+            calls = rng.binomial(2, rng.uniform(0.1, 0.5, 12_000), (n, 12_000)).astype(np.int8)
+            calls[rng.random(calls.shape) < 0.005] = -127
+            properties = {
+                "iid": [f"i{k}" for k in range(n)], "pheno": [f"{v:.4f}" for v in rng.standard_normal(n)],
+                "sid": [f"v{k}" for k in range(12_000)], "chromosome": np.repeat(["1", "2", "3"], 4000),
+                "allele_1": ["A"] * 12_000, "allele_2": ["C"] * 12_000,
+            }  # fmt: skip
+            to_bed(path.with_suffix(".bed"), calls, properties=properties)
+        return path
+
+    return prefix
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1000, 3000, 6000])
+@pytest.mark.parametrize("options", ["-gk 1", "-gk 2", "-lmm 1", "-lmm 4 --backend numpy-streaming", "-lmm 1 -loco"])
+def test_the_estimate_is_true(n, options, cohort, tmp_path):
+    """Measured peak resident memory of a process is between 0.7 and 1.0 of what the plan predicted."""
+    command = [sys.executable, "-P", "-m", "jamma", "-bfile", str(cohort(n)), *options.split(), "--no-telemetry"]
+    subprocess.run([*command, "-outdir", str(tmp_path)], check=True, capture_output=True)
+    log = json.loads((tmp_path / "result.log.json").read_text())
+    ratio = log["peak_memory_gb"] / log["predicted_memory_gb"]
+    print(f"| {n:,} | `{options}` | {log['predicted_memory_gb']:.3f} | {log['peak_memory_gb']:.3f} | {ratio:.2f} |")
+    assert 0.7 <= ratio <= 1.0

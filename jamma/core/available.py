@@ -5,6 +5,7 @@ A batch job or a container sees the machine's free memory but is killed at its o
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,3 +129,24 @@ def _stat(path: Path, name: str) -> int:
     except OSError:
         return 0
     return next((int(value) for key, _, value in (line.partition(" ") for line in lines) if key == name), 0)
+
+
+def peak_memory_gb(root: str | Path = "/") -> float | None:
+    """Largest resident size of this process so far, in units of 2**30 bytes; None where the system does not say.
+
+    Linux's ``ru_maxrss`` counts the program that started this one, until its exec, as well; ``VmHWM`` does not.
+    """
+    try:
+        lines = (Path(root) / "proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 2**20 for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        import psutil
+
+        peak = getattr(psutil.Process().memory_info(), "peak_wset", None)
+        return None if peak is None else peak / GB
+    # macOS counts bytes, others kilobytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / GB

@@ -104,6 +104,12 @@ def test_columns_that_are_not_there(write, problems):
     assert "covariate column 4" in problems(read_matrix, path, 1, kind="covariate", text_columns=[4])[0]
 
 
+def test_transposed(write, problems):
+    assert problems(read_matrix, write("c.txt", "1 " * 1940 + "\n" + "2 " * 1940), 2, kind="covariate") == [
+        "c.txt:1: 1,940 columns, expected fewer than the 2 individuals; is the table transposed, or a matrix?"
+    ]
+
+
 TOKENS = st.sampled_from(["1", "-9", "NA", "nan", "x", "1,5", "0,05", "", "1e999", '"', "é", "1_0"])
 
 

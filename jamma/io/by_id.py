@@ -174,34 +174,45 @@ def _read_header(
         header = _split(line, delimiter)
     except csv.Error as error:
         raise InputError(f"{problems.path}:1: {error}") from None
-    ids = [h.lstrip("#").upper() for h in header]
-    if "IID" not in ids:
+    ids = {name: [c for c, h in enumerate(header) if h.lstrip("#").upper() == name] for name in ID_NAMES}
+    if not ids["IID"]:
         hint = "; columns are separated by tabs, commas or spaces, not semicolons" if ";" in line else ""
-        problems.add(
-            1, None, f"'{show(line)}', expected a header with IID, or FID and IID, and the names of the columns{hint}"
-        )
+        expected = "expected a header with IID, or FID and IID, and the names of the columns"
+        problems.add(1, None, f"'{show(line)}', {expected}{hint}")
         problems.raise_if_any()
-    data = [c for c, name in enumerate(ids) if name not in ID_NAMES]
-    for name in dict.fromkeys(n for n in ID_NAMES if ids.count(n) > 1):
-        problems.add(1, None, f"{ids.count(name)} columns named {name}, expected one")
-    if names:
-        chosen = [c for name in names for c in _find_column(header, data, name, option, problems)]
-    else:
-        chosen = data if columns is None else [data[c - 1] for c in columns if 1 <= c <= len(data)]
-        if columns is not None:
-            for c in columns:
-                if not 1 <= c <= len(data):
-                    problems.add(
-                        1, None, f"column {c} was asked for, the table has {len(data)} ({some_names(header, data)})"
-                    )
+    for name, found in ids.items():
+        if len(found) > 1:
+            problems.add(1, None, f"{len(found)} columns named {name}, expected one")
+    data = np.delete(np.arange(len(header)), [c for found in ids.values() for c in found])
+    chosen = _choose(header, data, option, names, columns, problems)
     problems.raise_if_any()
-    if len(chosen) > MAX_UNNAMED_COLUMNS and not names:
-        hint = f"name those that you want by {option}-name"
-        problems.add(1, None, f"{len(chosen):,} columns, expected at most {MAX_UNNAMED_COLUMNS:,}; {hint}")
-        problems.raise_if_any()
     if not chosen:
         raise InputError(f"{problems.path}:1: no column but the IDs, expected at least one")
-    return _Header(delimiter, header, ids.index("FID") if "FID" in ids else None, ids.index("IID"), chosen)
+    return _Header(delimiter, header, ids["FID"][0] if ids["FID"] else None, ids["IID"][0], chosen)
+
+
+def _choose(
+    header: list[str],
+    data: NDArray[np.int64],
+    option: str,
+    names: Sequence[str],
+    columns: Sequence[int] | None,
+    problems: FileProblems,
+) -> list[int]:
+    """The columns (0-based) that are asked for by name or number, or all of them."""
+    if names:
+        return [c for name in names for c in _find_column(header, data, name, option, problems)]
+    if columns is not None:
+        for c in columns:
+            if not 1 <= c <= len(data):
+                have = f"the table has {len(data)} ({some_names(header, data)})"
+                problems.add(1, None, f"column {c} was asked for, {have}")
+        return [int(data[c - 1]) for c in columns if 1 <= c <= len(data)]
+    if len(data) > MAX_UNNAMED_COLUMNS:
+        hint = f"name those that you want by {option}-name"
+        problems.add(1, None, f"{len(data):,} columns, expected at most {MAX_UNNAMED_COLUMNS:,}; {hint}")
+        return []
+    return data.tolist()
 
 
 def _fields(
@@ -223,20 +234,22 @@ def _fields(
             problems.add(row, None, f"{n}, expected {len(header.names)} as in the header; write NA for missing values")
 
 
-def some_names(header: list[str], data: list[int]) -> str:
+def some_names(header: list[str], data: NDArray[np.int64]) -> str:
     """The names of the columns that are not IDs, for a message."""
-    return some([header[c] for c in data], 12)
+    return some([header[c] for c in data[:13]], 12)
 
 
-def _find_column(header: list[str], data: list[int], name: str, option: str, problems: FileProblems) -> list[int]:
+def _find_column(
+    header: list[str], data: NDArray[np.int64], name: str, option: str, problems: FileProblems
+) -> list[int]:
     """The column of that name; a problem if there is none, or more than one."""
-    found = [c for c in data if header[c] == name]
+    found = [int(c) for c in data if header[c] == name]
     if len(found) == 1:
         return found
     if found:
         problems.add(1, None, f"{len(found)} columns named '{show(name)}' ({option}-name), expected one")
     else:
-        near = get_close_matches(name, [header[c] for c in data], n=1)
+        near = get_close_matches(name, [header[c] for c in data[:10_000]], n=1)
         hint = f"; did you mean '{show(near[0])}'?" if near else f"; it has {some_names(header, data)}"
         problems.add(1, None, f"no column '{show(name)}' ({option}-name){hint}")
     return []

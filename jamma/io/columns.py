@@ -32,6 +32,8 @@ from jamma.io.text import (
 
 F64 = NDArray[np.float64]
 
+MAX_COLUMNS = 1000  # that are read although there are fewer individuals; more are no table of covariates
+
 _TIGHT_COMMA = re.compile(r"[0-9],[0-9]")
 _LEADING_ZERO = re.compile(r"[0-9],0[0-9]")
 _BARE_BLANK = re.compile(r"[^, \t][ \t]+[^, \t]")
@@ -200,9 +202,7 @@ def read_matrix(
         tokens = split_comma(line)
         if row == 1:
             first = tokens
-            picked = list(range(1, len(first) + 1)) if columns is None else list(columns)
-            problems.extend(column_problems([*picked, *(c for c in labels if c not in picked)], len(first), kind))
-            picked = [c for c in picked if 1 <= c <= len(first)]
+            picked = _pick(problems, columns, text_columns, len(first), n_samples, kind)
         only_pairs = only_pairs and _TWO_WHOLE_NUMBERS.fullmatch(line) is not None
         wrong = _row_problem(line, tokens, len(first))
         if wrong:
@@ -222,6 +222,24 @@ def read_matrix(
         warnings.append(f"{problems.path}: {text}; write a decimal point if one number is meant")
     numbers = np.frombuffer(values, np.float64).reshape(n_samples, -1)
     return _number_table(numbers, labels, picked, kind, warnings)
+
+
+def _pick(
+    problems: FileProblems,
+    columns: Sequence[int] | None,
+    text_columns: Sequence[int],
+    width: int,
+    n_samples: int,
+    kind: str,
+) -> list[int]:
+    """The columns to read of those asked for (None: all), with problems for those that are not there."""
+    if columns is None and width > max(n_samples, MAX_COLUMNS):
+        few = f"expected fewer than the {plural(n_samples, 'individual')}"
+        problems.add(1, None, f"{plural(width, 'column')}, {few}; is the table transposed, or a matrix?")
+        return []
+    picked = list(range(1, width + 1)) if columns is None else list(columns)
+    problems.extend(column_problems([*picked, *set(text_columns).difference(picked)], width, kind))
+    return [c for c in picked if 1 <= c <= width]
 
 
 def _number_table(

@@ -105,8 +105,6 @@ OPTIONS: list[tuple[tuple[str, ...], dict[str, Any]]] = [
     (("--plot", "plot"), dict(is_flag=True, help="Draw a Manhattan and a QQ plot beside the results.")),
     (("--backend", "backend"), dict(type=click.Choice(["auto", "numpy", "numpy-streaming"]), default="auto",
      show_default=True, help="Genotypes in memory, or streamed from the file.")),
-    (("--basis", "basis"), dict(type=click.Choice(["auto", "eigen", "tridiagonal", "band"]), default="auto",
-     show_default=True, help="How the kinship is reduced; the numbers are the same.")),
     (("--threads", "n_threads"), dict(type=int, metavar="N", help="Threads; default: all that the process may use.")),
     (("--chunk-size", "chunk_size"), dict(type=int, metavar="N", help="Variants read at a time; default: by memory.")),
     (("--mem-budget", "mem_budget"), dict(type=float, metavar="GB", help="Memory to stay within.")),
@@ -263,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     subcommands = {"plot": _plot_command, "config": _config_command}
     try:
         if arguments and arguments[0] in subcommands:
-            subcommands[arguments[0]]().main(arguments[1:], standalone_mode=False)
+            subcommands[arguments[0]]().main(arguments[1:], standalone_mode=False, prog_name=f"jamma {arguments[0]}")
         else:
             command = _command()
             check_names(arguments, command)

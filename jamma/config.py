@@ -9,7 +9,6 @@ from pathlib import Path
 from jamma.core.errors import UsageError
 
 BACKENDS = ("auto", "numpy", "numpy-streaming")
-BASES = ("auto", "eigen", "tridiagonal", "band")
 OUT_FORMATS = ("gemma", "tsv.gz", "parquet", "gwas-ssf")
 EXTRA_COLUMNS = ("n", "neg_log10_p", "stat", "n_obs")
 
@@ -66,7 +65,6 @@ class RunRequest:
     dropped_file: str | os.PathLike[str] | None = None  # --dropped
     plot: bool = False  # --plot
     backend: str = "auto"  # --backend
-    basis: str = "auto"  # --basis
     n_threads: int | None = None  # --threads
     chunk_size: int | None = None  # --chunk-size
     mem_budget: float | None = None  # --mem-budget, GB
@@ -125,10 +123,6 @@ class RunRequest:
             (bool(self.categorical_columns) and self.covariate_file is None and self.covar_table is None,
              "-cat names covariate columns: add -c or --covar"),
             (self.hwe > 0 and self.hwe_exact > 0, "-hwe with --hwe-exact: two tests of one thing; give one"),
-            (self.weight_file is not None and self.basis not in ("auto", "eigen"),
-             f"--basis {self.basis} with -widv: weights scale the eigenvectors; use --basis eigen"),
-            (self.basis in ("tridiagonal", "band") and (self.write_eigen or eigen_files),
-             f"--basis {self.basis} has no eigenvectors: leave out -eigen and -d/-u"),
             (self.plot and self.lmm_mode is None, "--plot draws the results of a test: add -lmm"),
         ]  # fmt: skip
         return [text for wrong, text in rules if wrong]
@@ -146,7 +140,6 @@ class RunRequest:
             (any(k < 1 for k in self.categorical_columns),
              f"-cat {_listed(self.categorical_columns)}: columns count from 1"),
             (self.backend not in BACKENDS, f"--backend {self.backend}: expected {', '.join(BACKENDS)}"),
-            (self.basis not in BASES, f"--basis {self.basis}: expected {', '.join(BASES)}"),
             (self.out_format not in OUT_FORMATS, f"--out-format {self.out_format}: expected " + ", ".join(OUT_FORMATS)),
             (bool(set(self.extra_columns) - set(EXTRA_COLUMNS)),
              f"--cols {_listed(self.extra_columns)}: expected some of {', '.join(EXTRA_COLUMNS)}"),

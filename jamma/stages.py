@@ -98,7 +98,7 @@ def load_inputs(request: RunRequest) -> Run:
         n_region=10 if intervals is None else int(intervals),
         lmm_mode=request.lmm_mode or 1, l_min=request.l_min, l_max=request.l_max, maf=request.maf, miss=request.miss,
         hwe=request.hwe, hwe_exact=request.hwe_exact, r2=request.r2, notsnp=request.notsnp,
-        chunk_size=request.chunk_size, n_threads=request.n_threads, basis=request.basis,
+        chunk_size=request.chunk_size, n_threads=request.n_threads,
     )  # fmt: skip
     with clock.phase("load_s"):
         fam, bim = read_plink_tables(request.bfile)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import threading
 import tracemalloc
 
 import numpy as np
@@ -28,6 +30,18 @@ BIM = "1\trs1\t0\t100\tA\tG\nX\trs2\t0.5\t2000\tC\tT\n"
 def test_line_ends_bom_gzip(write, end, tail, pack, bom):
     content = bom + ("a b\n\nc" + tail).replace("END", "\n").replace("\n", end).encode()
     assert list(text.lines(write("t.txt", pack(content)))) == [(1, "a b"), (2, ""), (3, "c")]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_pipe(tmp_path, pack):
+    """A list may come from ``<(command)``, which cannot be read twice."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(pack(b"rs1\nrs2\n"),))
+    writer.start()
+    assert list(text.lines(pipe)) == [(1, "rs1"), (2, "rs2")]
+    writer.join()
 
 
 def test_blocks_cut_anywhere(write, monkeypatch):

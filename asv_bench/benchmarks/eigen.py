@@ -8,7 +8,7 @@ from .common import N_THREADS, simulate_kinship
 class Eigen:
     """K = U diag(d) U'."""
 
-    params = ([500, 1000, 2000], ["evd", "evr"])
+    params = ([500, 1500], ["evd", "evr"])
     param_names = ("n_samples", "driver")
     number = 1
 
@@ -26,7 +26,7 @@ class Eigen:
 class Reduction:
     """K = Q T Q' with T tridiagonal or a band of 8, and the eigenvalues of T."""
 
-    params = ([500, 1000, 2000], ["tridiagonal", "band"])
+    params = ([500, 1500], ["tridiagonal", "band"])
     param_names = ("n_samples", "form")
     number = 1
 

@@ -23,7 +23,7 @@ if sys.argv[1] != "reference":
 class PeakMemory:
     """Megabytes of a process of its own (asv's peakmem would count the data's making too)."""
 
-    params = ([500, 1500, 3000], ["reference", "gk", "lmm", "loco"])
+    params = ([500, 2000], ["reference", "gk", "lmm", "loco"])
     param_names = ("n_samples", "run")
     unit = "MB"
     number = 1

@@ -28,7 +28,7 @@ def _need_ilp64() -> None:
     if not ilp64():
         raise JammaError(
             "a reduction to tridiagonal or band form needs a BLAS with 64-bit integers, and none was found; "
-            "use the eigendecomposition (--basis eigen), or see jamma.show_config()"
+            "use the eigendecomposition, or see jamma.show_config()"
         )
 
 

@@ -75,8 +75,7 @@ def open_bytes(path: Path) -> Iterator[Any]:
     """Open a file for reading, through gzip where it begins like one; what cannot be read is an `InputError`."""
     try:
         with open(path, "rb") as raw:
-            is_gzip = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
+            is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
             if is_gzip:
                 with gzip.GzipFile(fileobj=raw) as file:
                     yield file

@@ -14,8 +14,9 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from jamma.core.errors import MAX_PROBLEMS_SHOWN, InputError, Problems
 
@@ -107,7 +108,7 @@ class FileProblems:
             raise InputError(self._lines)
 
 
-def open_binary(path: PathLike) -> BinaryIO:
+def open_binary(path: PathLike) -> BufferedReader:
     """Open a file for reading; `InputError` says why it cannot be."""
     name = show_path(path)
     try:
@@ -138,8 +139,7 @@ def _blocks(path: PathLike) -> Iterator[bytes]:
     name = show_path(path)
     with open_binary(path) as raw:
         try:
-            compressed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
+            compressed = raw.peek(2)[:2] == b"\x1f\x8b"  # not read and seek: a pipe cannot
             if not compressed:
                 while block := raw.read(BLOCK_BYTES):
                     yield block

@@ -31,7 +31,7 @@ class EigenDecomposition:
     eigenvalues : ndarray of float64, shape (n,)
         Ascending; those below 1e-10 are exactly 0.
     eigenvectors : ndarray of float64, shape (n, r), F order
-        Column j belongs to eigenvalue n - r + j. r = n, except from `eigendecompose_factor`.
+        Column j belongs to eigenvalue n - r + j.
     n_zero : int
         Eigenvalues that are 0 now; the constant vector of a centred kinship is always one.
     n_negative : int

@@ -44,8 +44,6 @@ class LmmConfig:
         Variants read and tested at a time; None: chosen by the plan.
     n_threads : int or None
         Threads of the kernels; None: `jamma.core.threads.kernel_threads`.
-    basis : {"auto", "eigen", "tridiagonal", "band"}
-        How the kinship is reduced.
     """
 
     lmm_mode: int = 1
@@ -60,7 +58,6 @@ class LmmConfig:
     notsnp: bool = False
     chunk_size: int | None = None
     n_threads: int | None = None
-    basis: str = "auto"
 
     def __post_init__(self) -> None:
         from jamma.core.errors import UsageError
@@ -79,8 +76,6 @@ class LmmConfig:
             raise UsageError(f"-region {self.n_region}: expected 1 to 1000 intervals, or CHR:START-END")
         if self.chunk_size is not None and self.chunk_size < 1:
             raise UsageError(f"chunk size {self.chunk_size}: expected at least 1")
-        if self.basis not in ("auto", "eigen", "tridiagonal", "band"):
-            raise UsageError(f"--basis {self.basis}: expected auto, eigen, tridiagonal or band")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Reduction of a symmetric matrix to a band of 8, A = Q B Qᵀ.
 
 The first of the two stages of Bischof, Lang and Sun (ACM TOMS 26, 2000), with the updates delayed as in LAPACK's
-DLATRD: panels of 8 columns, outer blocks of 8 panels. Within an outer block the trailing matrix is A − V Wᵀ − W Vᵀ with the A
+DLATRD: panels of 8 columns, outer blocks of 8 panels. Within an outer block the trailing matrix is A − V Wᵀ − W Vᵀ
+with the A
 of the block's start, so that a panel
 
 1. takes its own columns out of that (`panel_rows`),

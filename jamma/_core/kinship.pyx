@@ -140,7 +140,7 @@ def add_calls(
     int
         Status: 0, or -2 where the sizes do not agree.
     """
-    cdef int64_t n = calls.shape[1], k = which.shape[0], v, i, j, p, t, first
+    cdef int64_t n = calls.shape[1], k = which.shape[0], v, i, p, t, first
     cdef int64_t n_words = (k + JAMMA_GRAM_WORD * JAMMA_GRAM_GROUP - 1) // (
         JAMMA_GRAM_WORD * JAMMA_GRAM_GROUP) * JAMMA_GRAM_GROUP
     cdef int64_t n_panels = (n + JAMMA_GRAM_PANEL - 1) // JAMMA_GRAM_PANEL
@@ -180,7 +180,8 @@ def add_calls(
         for i in prange(n, num_threads=n_threads, schedule="dynamic", chunksize=8):
             if miss_start[i + 1] > miss_start[i]:
                 weigh(
-                    rows, &means[0], &miss_variant[miss_start[i]], miss_start[i + 1] - miss_start[i], 0, n, 0.5, &half[i, 0]
+                    rows, &means[0], &miss_variant[miss_start[i]], miss_start[i + 1] - miss_start[i], 0, n, 0.5,
+                    &half[i, 0],
                 )
     return 0
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from jamma._version import __version__
+from jamma.config import BACKENDS, OUT_FORMATS
 
 EXIT_INPUT, EXIT_USAGE, EXIT_MEMORY, EXIT_INTERRUPT = 1, 2, 3, 130
 
@@ -98,12 +99,12 @@ OPTIONS: list[tuple[tuple[str, ...], dict[str, Any]]] = [
     (("-outdir", "output_dir"), dict(type=click.Path(file_okay=False), default="output", show_default=True,
      help="Folder of the outputs; made if need be.")),
     (("--legacy-text", "legacy_text"), dict(is_flag=True, help="Write kinship and eigen files as GEMMA's text.")),
-    (("--out-format", "out_format"), dict(type=click.Choice(["gemma", "tsv.gz", "parquet", "gwas-ssf"]),
+    (("--out-format", "out_format"), dict(type=click.Choice(OUT_FORMATS),
      default="gemma", show_default=True, help="Format of the results.")),
     (("--cols", "extra_columns"), dict(type=NAMES, default=(), help="More columns: n, n_obs, neg_log10_p, stat.")),
     (("--dropped", "dropped_file"), dict(type=_PATH, help="List each variant that was not tested, with its reason.")),
     (("--plot", "plot"), dict(is_flag=True, help="Draw a Manhattan and a QQ plot beside the results.")),
-    (("--backend", "backend"), dict(type=click.Choice(["auto", "numpy", "numpy-streaming"]), default="auto",
+    (("--backend", "backend"), dict(type=click.Choice(BACKENDS), default="auto",
      show_default=True, help="Genotypes in memory, or streamed from the file.")),
     (("--threads", "n_threads"), dict(type=int, metavar="N", help="Threads; default: all that the process may use.")),
     (("--chunk-size", "chunk_size"), dict(type=int, metavar="N", help="Variants read at a time; default: by memory.")),

@@ -79,10 +79,9 @@ class EigenStore:
         from jamma.lmm.basis import EigenBasis
 
         run, stem = self._run, self._stem(chromosome)
-        suffix = "txt" if run.request.legacy_text and not stem.with_name(stem.name + ".eigenD.npy").exists() else "npy"
         with run.clock.phase("load_s"):
             eigenvalues, vectors = read_eigen(
-                stem.with_name(f"{stem.name}.eigenD.{suffix}"), stem.with_name(f"{stem.name}.eigenU.{suffix}"),
+                stem.with_name(f"{stem.name}.eigenD.npy"), stem.with_name(f"{stem.name}.eigenU.npy"),
                 fid=run.samples.fid, iid=run.samples.iid, n_threads=run.plan.n_threads,
             )  # fmt: skip
         return EigenBasis(eigenvalues, vectors)

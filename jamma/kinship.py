@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jamma.core.errors import InputError, check_status
+from jamma.core.errors import InputError, InsufficientMemoryError, check_status
 from jamma.io.readers import ArrayReader, GenotypeChunk
 
 F64 = NDArray[np.float64]
@@ -48,7 +48,6 @@ class KinshipSum:
     """
 
     def __init__(self, n_samples: int, standardized: bool = False, n_threads: int | None = None):
-        from jamma.core.errors import InsufficientMemoryError
         from jamma.core.threads import kernel_threads
 
         self.n_samples, self.standardized, self.n_variants = n_samples, standardized, 0
@@ -132,8 +131,10 @@ class KinshipSum:
         return self._finish(float(self.n_variants))
 
     def _finish(self, divisor: float) -> F64:
+        from jamma._core import kinship as kernel
+
         half, self._half = self._half, np.zeros((0, 0))
-        finish(half, self._row_terms, self._constant, divisor, self._threads)
+        kernel.finish(half, self._row_terms, self._constant, divisor, self._threads)
         return half
 
 
@@ -160,13 +161,6 @@ class LocoKinship(KinshipSum):
         group._row_terms = self._row_terms - group._row_terms
         group._constant = self._constant - group._constant
         return group._finish(float(self.n_variants - group.n_variants))
-
-
-def finish(half: F64, row_terms: F64, constant: float, divisor: float, n_threads: int) -> None:
-    """half <- (half + half' - r_i - r_j + constant) / divisor, in place."""
-    from jamma._core import kinship as kernel
-
-    kernel.finish(half, row_terms, constant, divisor, n_threads)
 
 
 def centered(values: NDArray, standardized: bool = False) -> F64:

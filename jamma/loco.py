@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from jamma.core.errors import InputError
 from jamma.lmm.schema import STATISTICS, AssocChunk, NullModel
-from jamma.stages import Run, Tested, decompose, require_variants, run_tests, sum_kinship
+from jamma.stages import Run, Tested, decompose, require_variants, rows_by_chromosome, run_tests, sum_kinship
 
 if TYPE_CHECKING:
     from jamma.kinship import LocoKinship
@@ -42,14 +42,6 @@ class LocoOutcome:
     eigen_paths: list[Path] = field(default_factory=list)
 
 
-def rows_by_chromosome(chrom: list[str], rows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """Row numbers of each chromosome, chromosomes in order of their first row."""
-    groups: dict[str, list[int]] = {}
-    for row in rows.tolist():
-        groups.setdefault(chrom[row], []).append(row)
-    return {name: np.array(members, np.int64) for name, members in groups.items()}
-
-
 def sum_all(run: Run, samples: NDArray[np.int64] | None, mask: NDArray[np.bool_] | None) -> tuple[LocoKinship, Counter]:
     """The kinship sum over all chromosomes.
 
@@ -63,7 +55,7 @@ def sum_all(run: Run, samples: NDArray[np.int64] | None, mask: NDArray[np.bool_]
     """
     from jamma.kinship import LocoKinship
 
-    groups = rows_by_chromosome(run.bim.chrom, run.kinship_variants.rows)
+    groups = run.kinship_groups
     if len(groups) < 2:
         raise InputError(
             f"-loco: the variants of the kinship lie on one chromosome ({next(iter(groups), 'none')}); without it "
@@ -82,7 +74,7 @@ def kinship_without(
     """The kinship of all chromosomes but one."""
     from jamma.kinship import KinshipSum
 
-    rows = rows_by_chromosome(run.bim.chrom, run.kinship_variants.rows).get(chromosome)
+    rows = run.kinship_groups.get(chromosome)
     reader = run.reader(samples)
     group = KinshipSum(reader.n_samples, n_threads=run.plan.n_threads)
     if rows is not None:

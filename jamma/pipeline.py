@@ -76,7 +76,7 @@ def gwas(
         notsnp, l_min, l_max, write_eigen, eigenvalue_file, eigenvector_file, eigen_dir, resume, categorical_columns,
         weight_file, phenotype_file, pheno_table, pheno_names, covar_table, covar_names, keep_file, remove_file,
         extract_file, exclude_file, region, kinship_format, legacy_text, out_format, extra_columns, dropped_file,
-        plot, backend, basis, n_threads, chunk_size, mem_budget, check_memory, telemetry, show_progress``.
+        plot, backend, n_threads, chunk_size, mem_budget, check_memory, telemetry, show_progress``.
 
     Returns
     -------
@@ -170,11 +170,11 @@ def _kinship_only(this: Run) -> Outcome:
 def _kinship_loco(this: Run, outcome: Outcome) -> Outcome:
     """``-gk 1 -loco``: one matrix for each chromosome, of all the others."""
     from jamma.io.matrix import write_kinship
-    from jamma.loco import kinship_without, rows_by_chromosome, sum_all
+    from jamma.loco import kinship_without, sum_all
 
     total, outcome.kinship_reasons = sum_all(this, None, this.samples.mask)
     stem = this.request.output_stem
-    for chromosome in rows_by_chromosome(this.bim.chrom, this.kinship_variants.rows):
+    for chromosome in this.kinship_groups:
         kinship = kinship_without(this, total, chromosome, None, this.samples.mask)
         name = stem.with_name(f"{stem.name}.loco.{quote(chromosome, safe='')}")
         with this.clock.phase("write_s"):

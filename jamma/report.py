@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from jamma.io.log import RunRecord
 
 
-def phase_times(run: Run) -> dict[str, float]:
-    """Wall seconds by phase; ``lmm_s`` is the whole association, of which rotation and search are parts."""
-    return run.clock.timing()
-
-
 def _versions() -> dict[str, str]:
     """Of Python and the libraries that the numbers come from."""
     import bed_reader
@@ -57,7 +52,7 @@ def make_record(run: Run, outcome: Outcome, started: datetime) -> RunRecord:
     from jamma.io.log import RunRecord
 
     blas = jlinalg.config()
-    timing = phase_times(run)
+    timing = run.clock.timing()
     kinship_only = run.request.lmm_mode is None
     reasons = outcome.kinship_reasons if outcome.tested is None else outcome.tested.reasons
     assert reasons is not None
@@ -107,7 +102,7 @@ def note_telemetry(run: Run, outcome: Outcome) -> None:
     if outcome.tested is None or not telemetry.is_enabled(not run.request.telemetry):
         return
     known = telemetry.BenchmarkRecord.__dataclass_fields__
-    times: dict[str, Any] = {k: round(v, 6) for k, v in phase_times(run).items() if k in known}
+    times: dict[str, Any] = {k: round(v, 6) for k, v in run.clock.timing().items() if k in known}
     machine: dict[str, Any] = telemetry.machine_fields()
     telemetry.append(
         telemetry.BenchmarkRecord(
@@ -136,10 +131,9 @@ def make_result(run: Run, outcome: Outcome, record: RunRecord, log_path: Path) -
         n_samples=run.samples.n_samples,
         n_snps_tested=0 if outcome.tested is None else outcome.tested.n_tested,
         n_filtered=record.filtered,
-        timing=phase_times(run),
+        timing=run.clock.timing(),
         null_models=tuple(outcome.null_models.values()),
         assoc_paths=tuple(outcome.assoc_paths),
-        kinship_path=outcome.kinship_paths[0] if outcome.kinship_paths else None,
         kinship_paths=tuple(outcome.kinship_paths),
         eigen_paths=tuple(outcome.eigen_paths),
         plot_paths=tuple(outcome.plot_paths),

@@ -32,7 +32,9 @@ class GWASResult:
         One per phenotype; one per chromosome with ``loco``.
     assoc_paths, eigen_paths : tuple of Path
         Files written.
-    kinship_path, log_path : Path or None
+    kinship_paths : tuple of Path
+        Kinships written; with ``-gk 1 -loco`` one a chromosome.
+    log_path : Path or None
     warnings, summary : tuple of str
         What the user should know; the run in a few lines, as the command line prints them.
     """
@@ -43,7 +45,6 @@ class GWASResult:
     timing: Mapping[str, float] = field(default_factory=dict)
     null_models: tuple[NullModel, ...] = ()
     assoc_paths: tuple[Path, ...] = ()
-    kinship_path: Path | None = None
     kinship_paths: tuple[Path, ...] = ()
     eigen_paths: tuple[Path, ...] = ()
     log_path: Path | None = None
@@ -59,6 +60,11 @@ class GWASResult:
     def assoc_path(self) -> Path | None:
         """The (first) file of results; None where only a kinship was asked."""
         return self.assoc_paths[0] if self.assoc_paths else None
+
+    @property
+    def kinship_path(self) -> Path | None:
+        """The (first) kinship that was written; None where there is none."""
+        return self.kinship_paths[0] if self.kinship_paths else None
 
     def _null(self) -> NullModel | None:
         return self.null_models[0] if self.null_models else None

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,16 @@ class Run:
     warnings: list[str] = field(default_factory=list)
     _readers: dict[bytes | None, GenotypeReader] = field(default_factory=dict)
 
+    @cached_property
+    def covariate_basis(self) -> NDArray[np.float64]:
+        """Orthonormal columns that span the covariates, shape (n_samples, n_cvt)."""
+        return np.linalg.qr(self.samples.covariates)[0]
+
+    @cached_property
+    def kinship_groups(self) -> dict[str, NDArray[np.int64]]:
+        """Rows of the kinship's variants by chromosome."""
+        return rows_by_chromosome(self.bim.chrom, self.kinship_variants.rows)
+
     def note(self, text: str) -> None:
         """Something the log should say."""
         self.notes.append(text)
@@ -81,6 +92,14 @@ class Run:
         from jamma.core.progress import progress
 
         return progress(phase, total, "variants", enabled=self.request.show_progress)
+
+
+def rows_by_chromosome(chrom: list[str], rows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """Row numbers of each chromosome, chromosomes in order of their first row."""
+    groups: dict[str, list[int]] = {}
+    for row in rows.tolist():
+        groups.setdefault(chrom[row], []).append(row)
+    return {name: np.array(members, np.int64) for name, members in groups.items()}
 
 
 def load_inputs(request: RunRequest) -> Run:
@@ -190,8 +209,7 @@ def _kinship_reasons(run: Run, chunk: GenotypeChunk, mask: NDArray[np.uint8] | N
     if run.samples.n_cvt > 1 and run.config.r2 < 1:
         rows = np.flatnonzero(reason == 0)
         calls = chunk.calls[rows] if mask is None else chunk.calls[np.ix_(rows, np.flatnonzero(mask))]
-        basis = np.linalg.qr(run.samples.covariates)[0]
-        reason[rows[r2_with_covariates(calls, basis) > run.config.r2]] = R2
+        reason[rows[r2_with_covariates(calls, run.covariate_basis) > run.config.r2]] = R2
     return reason
 
 

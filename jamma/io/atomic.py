@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from jamma.core.errors import OutputError
 
@@ -32,7 +32,30 @@ class _Target(io.FileIO):
             raise _output_error(self.final, error) from error
 
 
-class AtomicFile:
+class CommitOrAbort:
+    """A context manager that commits, or aborts where its block ends by an exception."""
+
+    def commit(self) -> None:
+        """Make the output complete and give it its final name."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Leave nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.abort()
+
+
+class AtomicFile(CommitOrAbort):
     """A file that is written beside its final name and renamed when it is complete.
 
     The temporary name is ``NAME.PID-RANDOM.part`` in the same folder, which is made if it is not there. `commit`
@@ -111,17 +134,6 @@ class AtomicFile:
                 os.unlink(part)
         with contextlib.suppress(OSError):
             self.file.raw.close()
-
-    def __enter__(self) -> AtomicFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.abort()
 
 
 def _sync_folder(folder: Path) -> None:

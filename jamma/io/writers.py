@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jamma.core.errors import UsageError
-from jamma.io.atomic import AtomicFile, atomic_output
+from jamma.io.atomic import AtomicFile, CommitOrAbort, atomic_output
 from jamma.io.formats import ParquetSink, SsfSink, TextSink, VariantTable, VariantText
 from jamma.io.log import MAX_FAILED_LISTED, RunRecord, write_log
 from jamma.lmm.schema import STATISTICS, AssocChunk, NullModel
@@ -89,7 +88,7 @@ def first_statistic(
     return wald
 
 
-class AssocWriter:
+class AssocWriter(CommitOrAbort):
     """Writes the results of one phenotype.
 
     Parameters
@@ -224,19 +223,8 @@ class AssocWriter:
         """Leave no file."""
         self._sink.abort()
 
-    def __enter__(self) -> AssocWriter:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.abort()
-
-
-class DroppedWriter:
+class DroppedWriter(CommitOrAbort):
     """Lists the variants that were not tested, each with its reason, in file order: ``--dropped FILE``.
 
     Parameters
@@ -275,14 +263,3 @@ class DroppedWriter:
     def abort(self) -> None:
         """Leave no file."""
         self._file.abort()
-
-    def __enter__(self) -> DroppedWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.abort()

@@ -32,6 +32,10 @@ __all__ = [
     "tridiagonalize",
 ]
 
+#: Rows of one call of DSYRK. OpenBLAS 0.3.31 (AVX-512, two threads) writes past its buffers and dies at 33,000: its
+#: threads pack all their rows at once. DGEMM does not.
+SYRK_ROWS = 8192
+
 
 def _refuse_lp64(n_rows: int) -> None:
     """Raise if a matrix of n_rows rows is too large for NumPy's 32-bit routines."""
@@ -169,7 +173,11 @@ def syrk(
     use_blas = ilp64()
     with threads.blas_threads(n_threads):
         if use_blas and a.size:
-            blas.dsyrk(alpha, a, beta, out)
+            for first in range(0, a.shape[0], SYRK_ROWS):
+                rows = slice(first, first + SYRK_ROWS)
+                if first:
+                    blas.dgemm(alpha, a[rows], a[:first].T, beta, out[rows, :first])
+                blas.dsyrk(alpha, a[rows], beta, out[rows, rows])
             return out
         for first in range(0, a.shape[0], 512):  # by blocks of rows, to leave the upper triangle alone
             rows = slice(first, first + 512)

@@ -183,6 +183,21 @@ def test_syrk_and_symmetrize(library, n):
     np.testing.assert_allclose(np.tril(other), np.tril(a.T @ a), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("beta", [0.0, 2.0])
+def test_syrk_by_blocks_of_rows(library, monkeypatch, beta):
+    """More rows than one call of DSYRK is given: the same triangle, and nothing above it."""
+    monkeypatch.setattr(jlinalg, "SYRK_ROWS", 32)
+    rng = np.random.default_rng(6)
+    for n in (31, 32, 33, 100):
+        a, c = rng.standard_normal((n, 5)), rng.standard_normal((n, n))
+        for given in (a, np.asfortranarray(a)):
+            out = c.copy()
+            jlinalg.syrk(given, out, alpha=0.5, beta=beta)
+            np.testing.assert_allclose(
+                out, np.where(np.tri(n, dtype=bool), 0.5 * (a @ a.T) + beta * c, c), rtol=0, atol=1e-13
+            )
+
+
 def test_numpy_stands_in_below_the_limit(no_library):
     a = kinship_like(70, 30)
     check_decomposition(a, *jlinalg.eigh(a))

@@ -255,14 +255,14 @@ def dgemm(double alpha, const double[:, :] a, const double[:, :] b, double beta,
     return info
 
 
-def dsyrk(double alpha, const double[:, :] a, double beta, double[:, ::1] c):
-    """Lower triangle of c ← alpha a aᵀ + beta c, neither empty; a has contiguous rows or columns."""
+def dsyrk(double alpha, const double[:, :] a, double beta, double[:, :] c):
+    """Lower triangle of c ← alpha a aᵀ + beta c, neither empty; c has contiguous rows, a contiguous rows or columns."""
     cdef char ta = transposed(a)
     cdef blas_int info
     with nogil:  # the lower triangle of rows is the upper one of columns; memory as it is holds aᵀ
         info = syrk(
             c'U', c'T' if ta == c'N' else c'N', c.shape[0], a.shape[1], alpha, &a[0, 0], leading(a, ta),
-            beta, &c[0, 0], c.shape[0])
+            beta, &c[0, 0], leading(c, c'N'))
     return info
 
 

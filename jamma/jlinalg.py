@@ -286,6 +286,13 @@ def eigh(
     Notes
     -----
     Without a library with 64-bit integers, NumPy's `eigh` (DSYEVD too) does the work, up to 46,340 rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> w, v = eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> w.round(12)
+    array([1., 3.])
     """
     if driver not in ("auto", "evd", "evr"):
         raise ValueError(f"driver {driver!r}: expected auto, evd or evr")

@@ -244,5 +244,11 @@ def compute_standardized_kinship(genotypes: ArrayLike, *, n_threads: int | None 
     """Standardised kinship of a genotype matrix, GEMMA's ``-gk 2`` without its frequency filters.
 
     As `compute_centered_kinship`, each variant divided by its population variance; the mean of the diagonal is 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> compute_standardized_kinship(np.array([[0, 2], [1, 1], [2, 0]], dtype=np.int8)).diagonal()
+    array([1.5, 0. , 1.5])
     """
     return _compute(genotypes, True, n_threads)

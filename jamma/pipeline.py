@@ -37,46 +37,141 @@ PathLike = str | os.PathLike[str]
 def gwas(
     bfile: PathLike,
     *,
+    lmm_mode: int | None = 1,
+    kinship_mode: int | None = None,
+    save_kinship: bool = False,
     kinship_file: PathLike | None = None,
-    covariate_file: PathLike | None = None,
-    lmm_mode: int = 1,
+    kinship_format: int = 1,
+    eigenvalue_file: PathLike | None = None,
+    eigenvector_file: PathLike | None = None,
+    write_eigen: bool = False,
     loco: bool = False,
+    eigen_dir: PathLike | None = None,
+    resume: bool = False,
     phenotype_column: int | None = None,
     phenotype_columns: Sequence[int] | None = None,
-    save_kinship: bool = False,
-    kinship_mode: int | None = None,
+    phenotype_file: PathLike | None = None,
+    covariate_file: PathLike | None = None,
+    categorical_columns: Sequence[int] = (),
+    weight_file: PathLike | None = None,
+    residual_weight_file: PathLike | None = None,
+    pheno_table: PathLike | None = None,
+    pheno_names: Sequence[str] = (),
+    covar_table: PathLike | None = None,
+    covar_names: Sequence[str] = (),
+    keep_file: PathLike | None = None,
+    remove_file: PathLike | None = None,
+    extract_file: PathLike | None = None,
+    exclude_file: PathLike | None = None,
+    snps_file: PathLike | None = None,
+    ksnps_file: PathLike | None = None,
+    region: str | None = None,
+    maf: float = 0.01,
+    miss: float = 0.05,
+    hwe: float = 0.0,
+    hwe_exact: float = 0.0,
+    r2: float = 0.9999,
+    notsnp: bool = False,
+    l_min: float = 1e-5,
+    l_max: float = 1e5,
+    legacy_text: bool = False,
     output_dir: PathLike = "output",
     output_prefix: str = "result",
-    **options: Any,
+    out_format: str = "gemma",
+    extra_columns: Sequence[str] = (),
+    dropped_file: PathLike | None = None,
+    plot: bool = False,
+    backend: str = "auto",
+    n_threads: int | None = None,
+    chunk_size: int | None = None,
+    mem_budget: float | None = None,
+    check_memory: bool = True,
+    telemetry: bool = True,
+    show_progress: bool = False,
 ) -> GWASResult:
     """Run a genome-wide association: load, kinship, decomposition, tests, files.
+
+    Every option of the command line under its Python name; `jamma.config.RunRequest` is the same record, and the
+    user guide says more of each. Length: one line an argument.
 
     Parameters
     ----------
     bfile : path
-        PLINK prefix of ``.bed``, ``.bim`` and ``.fam``.
-    kinship_file : path, optional
-        Kinship (``-k``); without it (and without eigen files) it is computed from the genotypes.
-    covariate_file : path, optional
-        Covariates, one row a sample in .fam order (``-c``).
-    lmm_mode : {1, 2, 3, 4}
-        Wald, likelihood ratio, score, all (``-lmm``).
-    loco : bool
-        Leave one chromosome out (``-loco``).
-    phenotype_column, phenotype_columns : int, sequence of int
-        Column(s) of the phenotype(s), counted from 1 (``-n``).
-    save_kinship : bool
-        Write the kinship that is computed (as ``-gk 1`` with ``-lmm``).
+        PLINK prefix of ``.bed``, ``.bim`` and ``.fam`` (``-bfile``).
+    lmm_mode : {1, 2, 3, 4} or None
+        Wald, likelihood ratio, score, all (``-lmm``); None: only the kinship that `kinship_mode` asks for.
     kinship_mode : {1, 2}, optional
         Kind of kinship to compute and write: centred, standardised (``-gk``).
+    save_kinship : bool
+        Write the kinship that is computed (as ``-gk 1`` with ``-lmm``).
+    kinship_file : path, optional
+        Kinship (``-k``); without it (and without eigen files) it is computed from the genotypes.
+    kinship_format : {1, 2}
+        A matrix, or a list of ``id1 id2 value`` (``-km``).
+    eigenvalue_file, eigenvector_file : path, optional
+        A decomposition that was written before, instead of a kinship (``-d``, ``-u``).
+    write_eigen : bool
+        Write the decomposition (``-eigen``).
+    loco : bool
+        Leave the tested variant's chromosome out of the kinship (``-loco``).
+    eigen_dir : path, optional
+        Folder in which LOCO's decompositions are kept and found (``--eigen-dir``).
+    resume : bool
+        Continue an interrupted LOCO run (``--resume``).
+    phenotype_column, phenotype_columns : int, sequence of int
+        Column(s) of the phenotype(s), counted from 1 (``-n``); give one of the two. Default: column 1.
+    phenotype_file, covariate_file : path, optional
+        Phenotypes and covariates, one row a sample in .fam order (``-p``, ``-c``).
+    categorical_columns : sequence of int
+        Covariate columns that are categories, counted from 1 (``-cat``).
+    weight_file, residual_weight_file : path, optional
+        A weight for each sample as GEMMA uses it, a relative residual variance (``-widv``, ``--residual-weights``).
+    pheno_table, covar_table : path, optional
+        Tables with a header and IDs (``--pheno``, ``--covar``).
+    pheno_names, covar_names : sequence of str
+        Their columns (``--pheno-name``, ``--covar-name``).
+    keep_file, remove_file : path, optional
+        Samples to keep, to remove (``--keep``, ``--remove``).
+    extract_file, exclude_file : path, optional
+        Variants to keep, to leave out, of kinship and tests (``--extract``, ``--exclude``).
+    snps_file, ksnps_file : path, optional
+        Variants to test, variants of the kinship (``-snps``, ``-ksnps``).
+    region : str, optional
+        ``CHR:START-END`` in base pairs: variants to test (``-region``).
+    maf, miss : float
+        Smallest minor allele frequency, largest fraction of missing calls (``-maf``, ``-miss``).
+    hwe, hwe_exact : float
+        Smallest Hardy-Weinberg p-value by chi-square or by the exact test; 0: no filter (``-hwe``, ``--hwe-exact``).
+    r2 : float
+        Drop variants that the covariates explain to more than this (``-r2``).
+    notsnp : bool
+        No frequency and no Hardy-Weinberg filter (``-notsnp``).
+    l_min, l_max : float
+        Bounds of lambda = vg/ve (``-lmin``, ``-lmax``).
+    legacy_text : bool
+        Write kinship and eigen files as GEMMA's text (``--legacy-text``).
     output_dir, output_prefix : path, str
         Where the outputs go (``-outdir``, ``-o``).
-    **options
-        Every other field of `jamma.config.RunRequest`: ``snps_file, ksnps_file, hwe, hwe_exact, maf, miss, r2,
-        notsnp, l_min, l_max, write_eigen, eigenvalue_file, eigenvector_file, eigen_dir, resume, categorical_columns,
-        weight_file, phenotype_file, pheno_table, pheno_names, covar_table, covar_names, keep_file, remove_file,
-        extract_file, exclude_file, region, kinship_format, legacy_text, out_format, extra_columns, dropped_file,
-        plot, backend, n_threads, chunk_size, mem_budget, check_memory, telemetry, show_progress``.
+    out_format : {"gemma", "tsv.gz", "parquet", "gwas-ssf"}
+        Format of the results (``--out-format``).
+    extra_columns : sequence of {"n", "neg_log10_p", "stat", "n_obs"}
+        More columns in them (``--cols``).
+    dropped_file : path, optional
+        List of each variant that was not tested, with its reason (``--dropped``).
+    plot : bool
+        Draw a Manhattan and a QQ plot beside the results (``--plot``).
+    backend : {"auto", "numpy", "numpy-streaming"}
+        Genotypes in memory, or streamed from the file (``--backend``).
+    n_threads, chunk_size : int, optional
+        Threads; variants read at a time (``--threads``, ``--chunk-size``).
+    mem_budget : float, optional
+        Gigabytes to stay within (``--mem-budget``).
+    check_memory : bool
+        Refuse a run that would not fit, before it begins (``--no-check-memory``).
+    telemetry : bool
+        Note this run's timings in ``~/.jamma/benchmarks.jsonl`` (``--no-telemetry``).
+    show_progress : bool
+        Show progress on standard error, or in the notebook.
 
     Returns
     -------
@@ -100,28 +195,21 @@ def gwas(
     Examples
     --------
     >>> from jamma import gwas
-    >>> result = gwas("examples/cohort", output_dir=tmp_path, telemetry=False)
-    >>> result.n_samples > 500
-    True
+    >>> result = gwas("examples/cohort", telemetry=False)
+    >>> result.n_samples, result.n_snps_tested
+    (594, 8898)
     """
-    if phenotype_column is not None and phenotype_columns is not None:
+    options: dict[str, Any] = dict(locals())
+    column, columns, save = (options.pop(k) for k in ("phenotype_column", "phenotype_columns", "save_kinship"))
+    if column is not None and columns is not None:
         from jamma.core.errors import UsageError
 
         raise UsageError("phenotype_column with phenotype_columns: give one of them")
-    columns = tuple(phenotype_columns) if phenotype_columns is not None else (phenotype_column or 1,)
-    unknown = set(options) - set(RunRequest.__dataclass_fields__)
-    if unknown:
-        import difflib
-
-        name = min(unknown)
-        near = difflib.get_close_matches(name, RunRequest.__dataclass_fields__, 1)
-        raise TypeError(f"gwas() has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    request = RunRequest(
-        bfile=bfile, kinship_file=kinship_file, covariate_file=covariate_file, lmm_mode=lmm_mode, loco=loco,
-        phenotype_columns=columns, kinship_mode=kinship_mode or (1 if save_kinship else None),
-        output_dir=output_dir, output_prefix=output_prefix, **options,
-    )  # fmt: skip
-    return run(request)
+    options["phenotype_columns"] = (1 if column is None else column,) if columns is None else columns
+    for name in ("phenotype_columns", "categorical_columns", "pheno_names", "covar_names", "extra_columns"):
+        options[name] = (options[name],) if isinstance(options[name], (int, str)) else tuple(options[name])
+    options["kinship_mode"] = kinship_mode or (1 if save else None)
+    return run(RunRequest(**options))
 
 
 def run(request: RunRequest) -> GWASResult:

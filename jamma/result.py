@@ -106,6 +106,13 @@ class GWASResult:
         -------
         structured ndarray
             One record a variant; the fields are the columns of the .assoc.txt.
+
+        Examples
+        --------
+        >>> from jamma import gwas
+        >>> rows = gwas("examples/cohort", telemetry=False).associations()
+        >>> print(rows["rs"][rows["p_wald"].argmin()])
+        v06394
         """
         from jamma.core.errors import UsageError
         from jamma.io.results import associations

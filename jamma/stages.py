@@ -87,8 +87,8 @@ class Run:
             self._readers[key] = reader
         return self._readers[key]
 
-    def progress(self, phase: str, total: int):
-        """A progress display for one phase."""
+    def progress(self, phase: str, total: int | None):
+        """A progress display for one phase; `total` variants, or None where nothing can be counted."""
         from jamma.core.progress import progress
 
         return progress(phase, total, "variants", enabled=self.request.show_progress)
@@ -274,7 +274,7 @@ def decompose(run: Run, kinship: NDArray[np.float64], vectors: bool = False) -> 
         )
     else:
         kinship_scale, row_scale = residual_variance_scales(samples.weights)
-    with run.clock.phase("eigendecomp_s"):
+    with run.clock.phase("eigendecomp_s"), run.progress("eigendecomposition", None):
         eigen = eigendecompose_kinship(
             kinship,
             center=True,

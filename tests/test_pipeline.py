@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import shutil
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from gemma import DATA, assert_close
 
 from jamma import gwas
+from jamma.config import RunRequest
 from jamma.core.errors import InputError, UsageError
 
 COHORT = DATA / "cohort"
@@ -47,8 +50,16 @@ def test_result(run):
         result.n_samples = 1
 
 
+def test_arguments_are_the_fields_of_a_request():
+    """The same names and defaults; the command itself is no argument, and two names are for convenience."""
+    parameters = inspect.signature(gwas).parameters
+    defaults = {f.name: f.default for f in dataclasses.fields(RunRequest) if f.name not in ("command", "bfile")}
+    defaults |= {"phenotype_column": None, "phenotype_columns": None, "save_kinship": False}
+    assert {name: p.default for name, p in parameters.items() if name != "bfile"} == defaults
+
+
 def test_unknown_argument_is_named():
-    with pytest.raises(TypeError, match="did you mean 'covariate_file'"):
+    with pytest.raises(TypeError, match="covariates_file"):
         gwas(COHORT, covariates_file="x")
 
 

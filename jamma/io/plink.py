@@ -258,6 +258,14 @@ def load_plink_binary(prefix: str | os.PathLike[str], *, n_threads: int | None =
         One of the files is missing, damaged, or not of the same set.
     InsufficientMemoryError
         The genotypes (1 byte a call) do not fit.
+
+    Examples
+    --------
+    >>> data = load_plink_binary("examples/cohort")
+    >>> data.genotypes.shape, data.genotypes.dtype.name
+    ((600, 12000), 'int8')
+    >>> data.snp_info()[0]
+    {'chr': '1', 'rs': 'v00001', 'pos': 78715, 'a1': 'A', 'a0': 'T'}
     """
     reader = PlinkReader(prefix, n_threads=n_threads)
     calls = reader.read(np.arange(reader.n_variants, dtype=np.int64))

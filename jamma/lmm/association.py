@@ -132,6 +132,32 @@ def associate(
     ------
     ChunkResult
         One per chunk, in order. Its content does not depend on how variants are divided into chunks.
+
+    Examples
+    --------
+    A chunk is calls of some variants, one row each, and where these stand in the whole:
+
+    >>> import numpy as np
+    >>> from jamma.io.readers import GenotypeChunk
+    >>> from jamma.kinship import compute_centered_kinship
+    >>> from jamma.lmm.basis import EigenBasis
+    >>> from jamma.lmm.eigen import eigendecompose_kinship
+    >>> from jamma.lmm.schema import LmmConfig
+    >>> rng = np.random.default_rng(1)
+    >>> calls = rng.binomial(2, 0.3, (50, 100)).astype(np.int8)
+    >>> phenotype = calls[7] + rng.standard_normal(100)
+    >>> basis = EigenBasis(*eigendecompose_kinship(compute_centered_kinship(calls.T)))
+    >>> config = LmmConfig(lmm_mode=1)
+    >>> setup = prepare_association(basis, phenotype[:, None], np.ones((100, 1)), config)
+    >>> chunks = (GenotypeChunk(calls[i : i + 10], None, np.arange(i, i + 10)) for i in range(0, 50, 10))
+    >>> for chunk in associate(chunks, setup, config):
+    ...     for result in chunk.results:  # one a phenotype
+    ...         print(result.index[result.statistics["p_wald"] < 1e-3])
+    [7]
+    []
+    []
+    []
+    []
     """
     from jamma.core.clock import Clock
     from jamma.core.threads import kernel_threads

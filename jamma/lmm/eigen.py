@@ -195,6 +195,13 @@ def eigendecompose_kinship(
         If the matrix is not square, finite and symmetric.
     NumericalError
         If LAPACK fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> eigenvalues, eigenvectors = eigendecompose_kinship(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> eigenvalues.round(12)
+    array([0.5, 1.5])
     """
     prepared = prepare_kinship(kinship, center=center, kinship_scale=kinship_scale, overwrite=overwrite)
     values, vectors = jlinalg.eigh(

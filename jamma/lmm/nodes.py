@@ -143,6 +143,13 @@ def _fill(rows: F64, l_max: float) -> F64:
     return np.unique(np.concatenate([rows[:1], np.geomspace(lowest, rows[-1], count)]))
 
 
+def _thin(rows: F64) -> F64:
+    """The ends of each stretch of ln(d) of `_SPACING`: h of what lies between follows from theirs, as in a gap."""
+    stretch = np.floor(np.log(rows, out=np.full(len(rows), -np.inf), where=rows > 0) / _SPACING)
+    new = np.concatenate([[True], np.diff(stretch) > 0])
+    return rows[new | np.roll(new, -1)]
+
+
 @blas_threads(1)  # small matrices, and the same bits whatever the number of threads
 def make_nodes(
     eigenvalues: F64, l_min: float, l_max: float, covariate_gram: Gram | None = None, n_region: int = 10
@@ -172,7 +179,7 @@ def make_nodes(
         If no set of nodes reaches 1e-10.
     """
     found, has_gaps = _range_of(eigenvalues, l_max, covariate_gram)
-    rows = _fill(found, l_max) if has_gaps else found
+    rows = _thin(_fill(found, l_max) if has_gaps else found)
     lambdas = choose_nodes(rows, l_min, l_max)
     ends = np.linspace(math.log(l_min), math.log(l_max), n_intervals(l_min, l_max, n_region) + 1)
     terms = n_terms(float(ends[1] - ends[0]))
@@ -180,7 +187,7 @@ def make_nodes(
     weights, slope_weights, end_weights, end_slopes, zero_weights = interpolation_weights(
         rows, lambdas, ends, terms, sums[2]
     )
-    error = interpolation_error(rows, lambdas, ends, weights)
+    error = interpolation_error(np.union1d(rows, found), lambdas, ends, weights)
     if not error < 1e-10:
         raise NumericalError(f"nodes for eigenvalues {rows[0]:g} to {rows[-1]:g}: relative error {error:.1e}")
     return Nodes(

@@ -44,6 +44,15 @@ class LmmConfig:
         Variants read and tested at a time; None: chosen by the plan.
     n_threads : int or None
         Threads of the kernels; None: `jamma.core.threads.kernel_threads`.
+
+    Examples
+    --------
+    >>> LmmConfig(lmm_mode=4, maf=0.05).maf
+    0.05
+    >>> LmmConfig(maf=0.7)
+    Traceback (most recent call last):
+    ...
+    jamma.core.errors.UsageError: -maf 0.7: expected a number from 0 to 0.5
     """
 
     lmm_mode: int = 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from jamma.lmm.basis import EigenBasis
@@ -19,6 +20,10 @@ from jamma.lmm.schema import LmmConfig
 from .lmm_problems import HardCase, make_hard_case, make_tables
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# The same cases each time; `pytest --hypothesis-profile=default` and tests/fuzz look for new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

@@ -160,8 +160,9 @@ def test_interrupt_leaves_nothing(tmp_path, number, code):
     example = Path(__file__).resolve().parents[1] / "examples" / "cohort"
     command = [sys.executable, "-P", "-m", "jamma", "-bfile", str(example), "-lmm", "-outdir", str(tmp_path)]
     with subprocess.Popen(
-        [*command, "--chunk-size", "1", "--no-telemetry"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+        [*command, "--chunk-size", "1", "--no-telemetry"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell job ignores it
+    ) as process:  # fmt: skip
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("*.part")) and time.monotonic() < deadline:
             time.sleep(0.01)

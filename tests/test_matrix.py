@@ -567,6 +567,15 @@ def test_any_text(tmp_path, text):
     finite_or_refused(tmp_path / "k")
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_beyond_the_largest_double(tmp_path, sign):
+    """Neither the difference of mirrored entries nor their mean may overflow."""
+    k = make_kinship(3)
+    k[2, 2], k[0, 1], k[1, 0] = 1.7e308, 1.7e308, sign * 1.7e308 * (1 - 1e-15)
+    np.save(tmp_path / "k.npy", k)
+    finite_or_refused(tmp_path / "k.npy")
+
+
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=5), st.booleans())
 @FUZZ
 def test_damaged_files(tmp_path, changes, packed):

@@ -49,25 +49,25 @@ def symmetrize(kinship: F64, path: Path, rows: I64, notes: list[str] | None) -> 
     top = largest(kinship)
     for a in range(0, n, TILE):
         for b in range(0, a + 1, TILE):
-            difference = np.abs(kinship[a : a + TILE, b : b + TILE] - kinship[b : b + TILE, a : a + TILE].T)
+            difference = np.abs(kinship[a : a + TILE, b : b + TILE] / 2 - kinship[b : b + TILE, a : a + TILE].T / 2)
             if difference.max() > worst:
                 i, j = divmod(int(np.argmax(difference)), difference.shape[1])
                 worst, where = float(difference[i, j]), (a + i, b + j)
     if worst == 0:
         return
     i, j = where
-    if worst > TOLERANCE * top:
+    if worst > TOLERANCE / 2 * top:
         raise InputError(
             f"{path}:{rows[i] + 1}:{rows[j] + 1}: {kinship[i, j]:.10g}, but row {rows[j] + 1}, column {rows[i] + 1} "
             f"has {kinship[j, i]:.10g}: expected a symmetric matrix"
         )
     for a in range(0, n, TILE):
         for b in range(0, a + 1, TILE):
-            mean = (kinship[a : a + TILE, b : b + TILE] + kinship[b : b + TILE, a : a + TILE].T) / 2
+            mean = kinship[a : a + TILE, b : b + TILE] / 2 + kinship[b : b + TILE, a : a + TILE].T / 2
             kinship[a : a + TILE, b : b + TILE] = mean
             kinship[b : b + TILE, a : a + TILE] = mean.T
     if notes is not None:
-        notes.append(f"{path}: rounding differences between its triangles (largest {worst:.1e}) were averaged")
+        notes.append(f"{path}: rounding differences between its triangles (largest {2 * worst:.1e}) were averaged")
 
 
 def check_informative(kinship: F64, path: Path, warnings: list[str] | None) -> None:

@@ -27,7 +27,8 @@ MAX_FUNCTION, MAX_FILE = 60, 400
 TO_BE_SPLIT: set[str] = set()
 REASON = re.compile(r"\bLength: \w")
 
-#: Imports go down only. What is not named here is in the middle: plan, samples, variants, kinship, lmm, io.
+#: Imports go down only. What is not named here is in the middle: plan, samples, variants, kinship, lmm, io; and _plain,
+#: which has the names of the modules of _core and _blas at run time but is made of lmm's NumPy forms.
 LEVELS = {
     "__main__": 7, "cli": 6,
     "__init__": 5, "pipeline": 5, "report": 5, "stages": 5, "loco": 5, "eigen_store": 5,

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from jamma._blas import blas
 from jamma._blas.checks import check_info, check_square_finite, workspace, writable
 from jamma._blas.config import ilp64
-from jamma._core import band as _band
-from jamma._core import reflectors
 from jamma.core import threads
 from jamma.core.errors import JammaError
 
@@ -40,6 +38,8 @@ def _block_size(n_rows: int) -> int:
 
 def _form_q(a: Matrix, tau: Vector, shift: int) -> None:
     """Q in place of the reflectors in a (Fortran order)."""
+    from jamma._core import reflectors  # needs a library, so it has no NumPy form
+
     n_rows = a.shape[0]
     block_size = max(1, min(_block_size(n_rows), n_rows - shift))
     work = workspace(reflectors.form_q_work(n_rows, block_size))
@@ -62,6 +62,8 @@ def reflect_to_tridiagonal(matrix: Matrix) -> tuple[Vector, Vector, Vector]:
 def reflect_to_band(matrix: Matrix, n_threads: int) -> tuple[Matrix, Vector]:
     """The band reduction in place: (band, tau), and the reflectors below the band of a Fortran-ordered matrix of at
     least 10 rows and of magnitude about 1, of which the lower triangle is read."""
+    from jamma._core import band as _band  # needs a library, so it has no NumPy form
+
     n_rows = matrix.shape[0]
     band, tau = np.zeros((BAND + 1, n_rows), order="F"), np.empty(n_rows - BAND)
     n_threads = min(threads.kernel_threads(n_threads), max(1, n_rows // ROWS_PER_THREAD))

@@ -49,6 +49,7 @@ def _settings(run: Run) -> dict[str, object]:
 def make_record(run: Run, outcome: Outcome, started: datetime) -> RunRecord:
     """Everything that the log says."""
     from jamma import jlinalg
+    from jamma._core.levels import describe_levels
     from jamma.io.log import RunRecord
 
     blas = jlinalg.config()
@@ -82,6 +83,7 @@ def make_record(run: Run, outcome: Outcome, started: datetime) -> RunRecord:
         failed_rows=tuple(row for writer in outcome.writers for row in writer.failed_rows),
         versions=_versions(),
         blas=f"{blas.name} {blas.version}, {blas.int_bits}-bit integers, {blas.file} ({blas.reason})",
+        kernels=describe_levels(),
         threads={"kernels": run.plan.n_threads, "BLAS": run.plan.blas_threads},
         timings={name.removesuffix("_s"): value for name, value in timing.items() if name != "total_s"},
         total_s=timing["total_s"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import jamma
 from jamma import jlinalg
 from jamma._blas import blas, discovery
 from jamma._blas.config import select
+from jamma._core import kinship
+from jamma._core.levels import INSTRUCTIONS, LEVELLED, kernel_levels
 from jamma.core.errors import InsufficientMemoryError, JammaError, NumericalError
 
 from .blas_libraries import choices, selected, sources_without_files
@@ -232,6 +235,24 @@ def test_config_says_what_is_used(library):
     jamma.show_config(text)
     for part in (used.name, used.version, used.file, "64 bits", used.reason):
         assert part in text.getvalue()
+
+
+def test_config_names_the_level_of_every_kernel():
+    """Also where an extension was set to another level; extensions with levels are those that include levels.pxi."""
+    sources = Path(__file__).parents[1] / "jamma" / "_core"
+    assert sorted(LEVELLED) == sorted(p.stem for p in sources.glob("*.pyx") if 'include "levels.pxi"' in p.read_text())
+    levels = kernel_levels()
+    assert set(levels) == set(LEVELLED)
+    assert set(levels.values()) <= {"baseline", *INSTRUCTIONS}
+    kinship.set_level("baseline")
+    try:
+        assert kernel_levels() == levels | {"kinship": "baseline"}
+        text = io.StringIO()
+        jamma.show_config(text)
+    finally:
+        kinship.set_level(None)
+    assert "baseline: kinship" in text.getvalue()
+    assert text.getvalue().splitlines()[-1].startswith("kernels:   ")
 
 
 def test_show_config_prints(capsys):

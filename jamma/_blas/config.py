@@ -120,7 +120,7 @@ def config() -> BlasConfig:
 
 
 def show_config(file: TextIO | None = None) -> None:
-    """Print the BLAS in use: library, version, file, integer width, threads, and why it was chosen.
+    """Print the BLAS in use (library, version, file, width, threads, why it was chosen) and the kernels' CPU level.
 
     Parameters
     ----------
@@ -128,6 +128,7 @@ def show_config(file: TextIO | None = None) -> None:
         Where to; the standard output if not given.
     """
     from jamma import __version__
+    from jamma._core.levels import describe_levels
 
     blas_config = config()
     lines = [
@@ -141,4 +142,5 @@ def show_config(file: TextIO | None = None) -> None:
     if blas_config.build:
         lines.append(f"build:     {blas_config.build}")
     lines.extend(f"refused:   {refused}" for refused in blas_config.refused)
+    lines.append(f"kernels:   {describe_levels()}")
     print("\n".join(lines), file=file or sys.stdout)

@@ -53,6 +53,8 @@ class RunRecord:
         Of Python and libraries.
     blas : str
         Which library, file, integer width and why.
+    kernels : str
+        CPU level of the compiled kernels.
     threads : dict of str to int
         By kind.
     timings : dict of str to float
@@ -88,6 +90,7 @@ class RunRecord:
     failed_rows: tuple[tuple[str, str], ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     blas: str = ""
+    kernels: str = ""
     threads: dict[str, int] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     total_s: float = 0.0
@@ -157,6 +160,8 @@ def _lines(record: RunRecord) -> Iterator[str]:
         yield f"{name} = {version}"
     if record.blas:
         yield f"BLAS = {record.blas}"
+    if record.kernels:
+        yield f"kernels = {record.kernels}"
     for name, count in record.threads.items():
         yield f"threads for {name} = {count}"
     yield ""

@@ -32,8 +32,8 @@ __all__ = [
     "tridiagonalize",
 ]
 
-#: Rows of one call of DSYRK. OpenBLAS 0.3.31 (AVX-512, two threads) writes past its buffers and dies at 33,000: its
-#: threads pack all their rows at once. DGEMM does not.
+#: Rows of one call of DSYRK. With two threads OpenBLAS 0.3.31 and 0.3.34 (AVX-512) die at 33,000: a thread packs all of
+#: its rows at once, past the end of its buffer. DGEMM does not.
 SYRK_ROWS = 8192
 
 

@@ -231,6 +231,9 @@ def run(request: RunRequest) -> GWASResult:
             outcome = _loco(this)
         else:
             outcome = _association(this)
+        for writer in outcome.writers:
+            for text in writer.warnings:
+                this.warn(text)
         if request.plot:
             _plot(this, outcome)
     return finish(this, outcome, started)
@@ -354,10 +357,11 @@ def _open_writers(this: Run, stack: ExitStack, outcome: Outcome) -> DroppedWrite
 
     request, text = this.request, VariantText(this.bim)
     outcome.assoc_paths = output_paths(this)
-    for path in outcome.assoc_paths:
+    for k, path in enumerate(outcome.assoc_paths):
         writer = AssocWriter(
             path, text, this.config.lmm_mode, fmt=request.out_format, cols=request.extra_columns,
             n_samples=this.samples.n_samples, n_threads=this.plan.n_threads, reasons=FAILURES,
+            metadata=this.samples.describe(k),
         )  # fmt: skip
         outcome.writers.append(stack.enter_context(writer))
     if request.dropped_file is None:

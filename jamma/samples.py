@@ -72,6 +72,25 @@ class SampleSelection:
         """Number of covariate columns, intercept included."""
         return self.covariates.shape[1]
 
+    def describe(self, k: int) -> dict[str, Any]:
+        """Phenotype `k` and its adjustment, in words: the metadata of a result.
+
+        Returns
+        -------
+        dict
+            ``trait`` (str); ``covariates`` (list of str), the constant one left out; ``cases`` (int), how many have the
+            larger value where the phenotype is coded 0 and 1 or 1 and 2, else None.
+        """
+        name, y = self.phenotype_names[k], self.phenotypes[:, k]
+        values = set(np.unique(y).tolist())
+        return {
+            "trait": f"phenotype {name}" if name.isdecimal() else name,
+            "covariates": [
+                c for c, w in zip(self.covariate_names, self.covariates.T, strict=True) if w.min() != w.max()
+            ],
+            "cases": int((y == max(values)).sum()) if values in ({0.0, 1.0}, {1.0, 2.0}) else None,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSources:

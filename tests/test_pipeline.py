@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +62,36 @@ def test_arguments_are_the_fields_of_a_request():
 def test_unknown_argument_is_named():
     with pytest.raises(TypeError, match="covariates_file"):
         gwas(COHORT, covariates_file="x")
+
+
+def test_gwas_ssf_says_what_was_analysed(run, tmp_path):
+    """Trait, covariates and cases in its metadata; what the format does not hold is a warning of the run."""
+    yaml = pytest.importorskip("yaml")
+    bim = [line.split("\t") for line in Path(f"{COHORT}.bim").read_text().splitlines()]
+    for row in bim[-30:]:
+        row[0] = "scaffold_1"
+    for ending in (".bed", ".fam"):
+        shutil.copy(f"{COHORT}{ending}", tmp_path / f"s{ending}")
+    (tmp_path / "s.bim").write_text("".join("\t".join(row) + "\n" for row in bim))
+    fam = Path(f"{COHORT}.fam").read_text().splitlines()
+    table = ["IID case", *(f"{line.split()[1]} {k % 3 == 0:d}" for k, line in enumerate(fam))]
+    (tmp_path / "cases.txt").write_text("\n".join(table) + "\n")
+    options = {"bfile": tmp_path / "s", "kinship_file": CENTRED, "out_format": "gwas-ssf"}
+    result = run("a", covariate_file=DATA / "covariates.txt", **options)
+    meta = yaml.safe_load(Path(f"{result.assoc_path}-meta.yaml").read_text())
+    assert meta["trait_description"] == ["phenotype 1"]
+    assert meta["adjusted_covariates"] == ["covariate 2", "covariate 3", "covariate 4"]
+    assert meta["samples"][0]["sample_size"] == result.n_samples
+    assert not meta["samples"][0]["case_control_study"]
+    assert any("GWAS-SSF has no number for" in text for text in result.warnings)
+    result = run("b", pheno_table=tmp_path / "cases.txt", pheno_names=("case",), **options)
+    meta = yaml.safe_load(Path(f"{result.assoc_path}-meta.yaml").read_text())
+    assert meta["trait_description"] == ["case"]
+    assert "adjusted_covariates" not in meta
+    assert meta["samples"][0] == {
+        "sample_ancestry_category": ["NR"], "sample_size": 120, "case_control_study": True, "case_count": 40,
+        "control_count": 80,
+    }  # fmt: skip
 
 
 # --- LOCO ---------------------------------------------------------------------------------------------------------

@@ -205,6 +205,7 @@ def test_gwas_ssf(tmp_path, mode):
     bim = make_bim(6)
     bim.chrom[:] = ["1", "chr2", "X", "MT", "26", "XY"]
     bim.rs[1] = "my:variant"
+    bim.ps[:] += 1
     chunk = make_chunk(range(6), mode)
     p_name = next(name for name in STATISTICS[mode] if name.startswith("p_"))
     chunk.statistics[p_name][:] = [0.5, 0.25, 0, 1e-320, 1, 1e-9]
@@ -212,7 +213,7 @@ def test_gwas_ssf(tmp_path, mode):
     path = assoc_path(tmp_path / "a", "gwas-ssf")
     with AssocWriter(
         path, bim, mode, fmt="gwas-ssf", cols=("n", "stat"), n_samples=100,
-        metadata={"trait": 'height "cm"', "covariates": ["age", "sex"]},
+        metadata={"trait": 'height "cm"', "covariates": ["age", "sex"], "cases": 30},
     ) as writer:  # fmt: skip
         writer.write(chunk, NULL)
     head, *rows = read_tsv(path)
@@ -228,7 +229,7 @@ def test_gwas_ssf(tmp_path, mode):
     assert rows[1][8:10] == ["#NA", "my:variant"]
     for k, row in enumerate(rows):
         beta, se = chunk.statistics["beta"][k], chunk.statistics["se"][k]
-        assert row[1:7] == [str(k * 1000), "A", bim.allele0[k], f"{beta:.6e}", f"{se:.6e}", f"{chunk.af[k]:.6e}"]
+        assert row[1:7] == [str(k * 1000 + 1), "A", bim.allele0[k], f"{beta:.6e}", f"{se:.6e}", f"{chunk.af[k]:.6e}"]
         assert row[10] == str(100 - chunk.n_miss[k])
     assert writer.warnings == []
     meta = (tmp_path / "a.gwas-ssf.tsv.gz-meta.yaml").read_text().splitlines()
@@ -238,19 +239,32 @@ def test_gwas_ssf(tmp_path, mode):
     assert r'  - "height \U00000022cm\U00000022"' in meta
     assert '  - "sex"' in meta
     assert "is_sorted: false" in meta
+    yaml = pytest.importorskip("yaml").safe_load("\n".join(meta))
+    # The standard's mandatory fields; "sex" may be NR.
+    assert yaml["trait_description"] == ['height "cm"']
+    assert (yaml["genome_assembly"], yaml["coordinate_system"], yaml["sex"]) == ("NR", "1-based", "NR")
+    assert yaml["genotyping_technology"] == ["NR"]
+    assert yaml["samples"] == [{
+        "sample_ancestry_category": ["NR"], "sample_size": 100, "case_control_study": True, "case_count": 30,
+        "control_count": 70,
+    }]  # fmt: skip
+    assert (yaml["is_sorted"], yaml["is_harmonised"], yaml["adjusted_covariates"]) == (False, False, ["age", "sex"])
 
 
 def test_gwas_ssf_says_what_it_cannot_hold(tmp_path):
     bim = make_bim(4)
     bim.chrom[:] = ["1", "1", "2", "scaffold_7"]
     bim.allele1[2] = "<DEL>"
+    bim.allele1[0], bim.allele0[0] = "a", "tg"
+    bim.ps[0] = 0
     chunk = make_chunk(range(4), 1)
     chunk.statistics["beta"][1] = np.nan
     with AssocWriter(tmp_path / "a.tsv", bim, 1, fmt="gwas-ssf", n_samples=100) as writer:
         writer.write(chunk)
-    assert [w.split(": ")[1].split(" ", 2)[:2] for w in writer.warnings] == [["1", "variants"]] * 3
+    assert [w.split(": ")[1].split(" ", 2)[:2] for w in writer.warnings] == [["1", "variant"]] * 4
     rows = (tmp_path / "a.tsv").read_text().splitlines()
     assert len(rows) == 4
+    assert rows[1].startswith("1\t0\tA\tTG\t")
     assert rows[3].startswith("scaffold_7\t")
     with pytest.raises(UsageError, match="needs beta and se"):
         AssocWriter(tmp_path / "b", bim, 2, fmt="gwas-ssf", n_samples=100)

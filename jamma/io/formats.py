@@ -1,7 +1,7 @@
 """The forms that association results take: text, block-gzipped text, GWAS-SSF, Parquet.
 
 A sink gets the rows of one chunk after the other as columns and writes its form. GWAS-SSF follows the GWAS Catalog's
-specification v1.1 (github.com/EBISPOT/gwas-summary-statistics-standard).
+specification (github.com/EBISPOT/gwas-summary-statistics-standard), in what its versions 1.0 and 1.1 have in common.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from jamma._version import __version__
 from jamma.core.errors import UsageError
 from jamma.io.atomic import AtomicFile, write_all
 from jamma.io.bgzf import BgzfWriter
+from jamma.io.text import plural
 from jamma.lmm.schema import AssocChunk
 
 F64 = NDArray[np.float64]
@@ -191,7 +192,7 @@ class SsfSink(TextSink):
 
     The p-value is printed with its true exponent where it is too small for a double. Rows without a result are left
     out, because the format has no missing effects. What the format does not allow otherwise (chromosomes beyond 1 to
-    25, alleles other than A, C, G, T) is written as it is and counted in `warnings`.
+    25, positions below 1, alleles other than A, C, G, T) is written as it is and counted in `warnings`.
 
     Parameters
     ----------
@@ -203,7 +204,8 @@ class SsfSink(TextSink):
         The p-value of the mode to report.
     n_samples : int
     metadata : dict
-        ``trait`` and ``covariates`` for the YAML.
+        For the YAML: ``trait`` (str), ``covariates`` (sequence of str), ``cases`` (int, or None where the trait has more
+        than two values).
     """
 
     def __init__(
@@ -213,7 +215,7 @@ class SsfSink(TextSink):
         self._extra = [name for name in extra if name != "n"]
         self._p_name, self._n_samples, self._metadata = p_name, n_samples, metadata
         self._md5 = hashlib.md5(usedforsecurity=False)
-        self._left_out = self._odd_alleles = self._odd_chromosomes = 0
+        self._left_out = self._odd_alleles = self._odd_chromosomes = self._odd_places = 0
         self._known: dict[str, str] = {}
         self._last: tuple[int, int] = (-1, -1)
         self._sorted = True
@@ -241,7 +243,11 @@ class SsfSink(TextSink):
             code = self._known.setdefault(name, ssf_chromosome(name))
             number = int(code) if code.isdecimal() else 99
             self._odd_chromosomes += number > 25 or number < 1
-            self._odd_alleles += not (_ALLELE.fullmatch(one) and _ALLELE.fullmatch(two))
+            if _ALLELE.fullmatch(one) and _ALLELE.fullmatch(two):
+                one, two = one.upper(), two.upper()
+            else:
+                self._odd_alleles += 1
+            self._odd_places += ps[i] < 1
             place = (number, int(ps[i]))
             self._sorted &= self._last <= place
             self._last = place
@@ -255,28 +261,35 @@ class SsfSink(TextSink):
         path = self.file.path
         write_all(path.with_name(path.name + "-meta.yaml"), [self._yaml().encode("utf-8", "backslashreplace")])
         for count, what in (
-            (self._left_out, "variants without a result were left out: GWAS-SSF has no missing effects"),
-            (self._odd_chromosomes, "variants are on a chromosome that GWAS-SSF has no number for (1 to 25)"),
-            (self._odd_alleles, "variants have alleles other than A, C, G and T, which GWAS-SSF does not allow"),
+            (self._left_out, "without a result left out: GWAS-SSF has no missing effects"),
+            (self._odd_chromosomes, "on a chromosome that GWAS-SSF has no number for (1 to 25)"),
+            (self._odd_places, "without a position, which GWAS-SSF needs"),
+            (self._odd_alleles, "with alleles other than A, C, G and T, which GWAS-SSF does not allow"),
         ):
             if count:
-                self.warnings.append(f"{path}: {count} {what}")
+                self.warnings.append(f"{path}: {plural(count, 'variant')} {what}")
 
     def _yaml(self) -> str:
-        """The metadata that the run knows; NR (not reported) stands where the user has to fill in."""
+        """The metadata that the run knows; NR (not reported) stands where the user has to fill in what is mandatory."""
         m = self._metadata
+        cases = m.get("cases")
         lines = [
             "---",
+            "# NR: not known to jamma; fill it in before the files are shared.",
             f"date_metadata_last_modified: {datetime.date.today().isoformat()}",
             "trait_description:",
             f"  - {_quoted(m.get('trait') or 'NR')}",
             "genome_assembly: NR",
             "coordinate_system: 1-based",
+            "genotyping_technology:",
+            "  - NR",
             "samples:",
             "  - sample_ancestry_category:",
             "      - NR",
             f"    sample_size: {self._n_samples}",
-            "    case_control_study: false",
+            f"    case_control_study: {str(cases is not None).lower()}",
+            *([] if cases is None else [f"    case_count: {cases}", f"    control_count: {self._n_samples - cases}"]),
+            "sex: NR",
             f"data_file_name: {_quoted(self.file.path.name)}",
             "file_type: GWAS-SSF v1.0",
             f"data_file_md5sum: {self._md5.hexdigest()}",

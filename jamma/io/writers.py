@@ -110,7 +110,7 @@ class AssocWriter(CommitOrAbort):
     reasons : dict of int to str
         Texts of the codes in `AssocChunk.reason`.
     metadata : dict
-        ``trait`` (str) and ``covariates`` (sequence of str) for the YAML of GWAS-SSF.
+        What the YAML of GWAS-SSF says of the analysis; see `SsfSink`.
 
     Attributes
     ----------

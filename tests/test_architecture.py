@@ -197,6 +197,15 @@ def test_no_file_is_long_without_a_reason():
     assert long <= TO_BE_SPLIT, f"over {MAX_FILE} lines, without 'Length: reason' at the top: {long - TO_BE_SPLIT}"
 
 
+def test_no_source_of_an_extension_is_installed():
+    """meson.build names what install_subdir leaves out: each source once, and nothing that is not there."""
+    text = (ROOT / "meson.build").read_text()
+    named = re.findall(r"'([\w./]+)'", text.split("exclude_files: [")[1].split("]")[0])
+    sources = {".pyx", ".pxi", ".c", ".h", ".in", ".build"}
+    here = [str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*") if p.suffix in sources and "simd" not in p.parts]
+    assert sorted(named) == sorted(here)
+
+
 @pytest.mark.parametrize("path", CYTHON, ids=name_of)
 def test_each_extension_has_a_stub(path):
     if path.name.startswith("_testing"):

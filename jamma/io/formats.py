@@ -204,8 +204,8 @@ class SsfSink(TextSink):
         The p-value of the mode to report.
     n_samples : int
     metadata : dict
-        For the YAML: ``trait`` (str), ``covariates`` (sequence of str), ``cases`` (int, or None where the trait has more
-        than two values).
+        For the YAML: ``trait`` (str), ``covariates`` (sequence of str), ``cases`` (int; None where the trait is not
+        one of cases and controls).
     """
 
     def __init__(

@@ -201,15 +201,19 @@ def sum_kinship(
 
 def _kinship_reasons(run: Run, chunk: GenotypeChunk, mask: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
     """Filter codes of a chunk's variants, on the analysed samples."""
-    from jamma._core.genotypes import count_calls
-    from jamma.variants import R2, filter_counts, r2_with_covariates
+    from jamma._core.genotypes import count_calls, pack_calls
+    from jamma.variants import R2, filter_counts, r2_of_calls
 
     assert chunk.calls is not None
-    reason = filter_counts(count_calls(chunk.calls, mask, run.plan.n_threads), run.config)
+    threads = run.plan.n_threads
+    reason = filter_counts(count_calls(chunk.calls, mask, threads), run.config)
     if run.samples.n_cvt > 1 and run.config.r2 < 1:
         rows = np.flatnonzero(reason == 0)
-        calls = chunk.calls[rows] if mask is None else chunk.calls[np.ix_(rows, np.flatnonzero(mask))]
-        reason[rows[r2_with_covariates(calls, run.covariate_basis) > run.config.r2]] = R2
+        if mask is None:
+            packed = pack_calls(chunk.calls, rows, threads)
+        else:
+            packed = pack_calls(chunk.calls[np.ix_(rows, np.flatnonzero(mask))], None, threads)
+        reason[rows[r2_of_calls(packed, run.covariate_basis, threads) > run.config.r2]] = R2
     return reason
 
 

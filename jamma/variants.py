@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from jamma.hwe import hwe_chi2_p, hwe_exact_below
 from jamma.io.tables import BimTable, read_variant_list
 from jamma.io.text import PathLike, attempt, plural, show, show_path, some
 from jamma.lmm.schema import LmmConfig
+
+if TYPE_CHECKING:
+    from jamma._core.genotypes import PackedCalls
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -300,7 +303,30 @@ def filter_dosages(dosages: F64, config: LmmConfig) -> NDArray[np.uint8]:
 # --- covariates -------------------------------------------------------------------------------------------------
 
 
-def r2_with_covariates(genotypes: NDArray[np.int8] | F64, basis: F64, block: int = 256) -> F64:
+def r2_of_calls(packed: PackedCalls, basis: F64, n_threads: int = 1) -> F64:
+    """`r2_with_covariates` of hard calls, none of them expanded to float64.
+
+    Parameters
+    ----------
+    packed : PackedCalls
+        m variants of n samples.
+    basis : ndarray of float64, shape (n, c)
+    n_threads : int
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        0 for a variant that is 0 for everybody.
+    """
+    from jamma._core.rotate import rotate_calls
+
+    xq = rotate_calls(np.ascontiguousarray(basis.T), packed, n_threads)
+    _, one, two, missing = packed.counts.astype(np.float64).T
+    xx = one + 4.0 * two + missing * packed.means**2
+    return np.divide((xq * xq).sum(axis=1), xx, out=np.zeros(len(xx)), where=xx != 0)
+
+
+def r2_with_covariates(dosages: F64, basis: F64, block: int = 256) -> F64:
     """How much of each variant the covariates explain: x'W (W'W)⁻¹ W'x / x'x.
 
     x has its missing values replaced by the mean and is not centred, and W includes the intercept, so that a frequent
@@ -308,7 +334,7 @@ def r2_with_covariates(genotypes: NDArray[np.int8] | F64, basis: F64, block: int
 
     Parameters
     ----------
-    genotypes : ndarray of int8 (-127 missing) or float64 (nan missing), shape (m, n)
+    dosages : ndarray of float64, shape (m, n), nan missing
     basis : ndarray of float64, shape (n, c)
         Orthonormal columns that span W.
     block : int
@@ -319,11 +345,11 @@ def r2_with_covariates(genotypes: NDArray[np.int8] | F64, basis: F64, block: int
     ndarray of float64, shape (m,)
         0 for a variant that is 0 for everybody; nan where all are missing.
     """
-    m = len(genotypes)
+    m = len(dosages)
     r2 = np.zeros(m)
     for start in range(0, m, block):
-        x = genotypes[start : start + block].astype(np.float64)
-        missing = np.isnan(x) if genotypes.dtype.kind == "f" else x < 0
+        x = dosages[start : start + block].copy()
+        missing = np.isnan(x)
         x[missing] = 0.0
         n_called = x.shape[1] - missing.sum(axis=1)
         mean = np.divide(x.sum(axis=1), n_called, out=np.full(len(x), np.nan), where=n_called > 0)

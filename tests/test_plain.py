@@ -100,6 +100,7 @@ def test_rotation(calls):
     expected_xx, expected_xz = rotate.rotate_sums(genotypes.pack_calls(calls), basis, columns, h)
     np.testing.assert_allclose(xx, expected_xx, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(xz, expected_xz, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(plain_rotate.rotate_calls(columns, packed), expected_xz, rtol=1e-11, atol=1e-11)
     alone = plain_rotate.rotate_sums(packed.take(np.array([280])), basis, columns, h)
     assert np.array_equal(alone[0][0], xx[280])
 

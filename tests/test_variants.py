@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from jamma._core.genotypes import count_calls
+from jamma._core.genotypes import count_calls, pack_calls
 from jamma.core.errors import UsageError
 from jamma.io.plink import PlinkReader
 from jamma.io.tables import read_bim
@@ -20,6 +20,7 @@ from jamma.variants import (
     count_dosages,
     filter_counts,
     filter_dosages,
+    r2_of_calls,
     r2_with_covariates,
     select_variants,
 )
@@ -48,7 +49,7 @@ def test_same_variants_as_gemma(shared_data, name, options, columns, covariates)
         reason = filter_counts(count_calls(chunk.calls), config)
         if people.n_cvt > 1:
             left = np.flatnonzero(reason == 0)
-            reason[left[r2_with_covariates(chunk.calls[left], basis) > config.r2]] = R2
+            reason[left[r2_of_calls(pack_calls(chunk.calls, left), basis) > config.r2]] = R2
         kept += [reader.bim.rs[i] for i in chunk.index[reason == 0]]
     with gzip.open(reference / f"{name}.assoc.txt.gz", "rt") as file:
         expected = [line.split("\t")[1] for line in file][1:]
@@ -209,20 +210,23 @@ def test_dosages():
 @pytest.mark.parametrize("dtype", [np.int8, np.float64])
 def test_r2_with_covariates(dtype):
     rng = np.random.default_rng(5)
-    calls = rng.choice(np.array([0, 1, 2, -127]), (700, 30)).astype(dtype)
+    calls = rng.choice(np.array([0, 1, 2, -127], np.int8), (700, 30))
     calls[0], calls[1], calls[2] = 0, 2, -127
-    x = calls.astype(float)
-    x[calls < 0] = np.nan
-    if dtype is np.float64:
-        calls = x
+    x = np.where(calls < 0, np.nan, calls)
     w = np.column_stack([np.full(30, 5.0), rng.standard_normal((30, 2))])
-    r2 = r2_with_covariates(calls, np.linalg.qr(w)[0])
+    basis = np.linalg.qr(w)[0]
+
+    def r2_of(rows):
+        return r2_of_calls(pack_calls(calls, rows), basis) if dtype is np.int8 else r2_with_covariates(x[rows], basis)
+
+    everyone = np.arange(700)
+    r2 = r2_of(everyone)
     assert r2[0] == 0
     assert r2[1] == pytest.approx(1, abs=1e-14)
-    assert np.isnan(r2[2])
     for v in range(3, 700):
         xv = np.where(np.isnan(x[v]), np.nanmean(x[v]), x[v])
         assert r2[v] == pytest.approx(xv @ w @ np.linalg.solve(w.T @ w, w.T @ xv) / (xv @ xv), rel=1e-12)
-    np.testing.assert_array_equal(r2, r2_with_covariates(calls, np.linalg.qr(w)[0], block=7))
-    np.testing.assert_array_equal(r2[3:], np.concatenate([r2_with_covariates(calls[v : v + 1], np.linalg.qr(w)[0])
-                                                          for v in range(3, 700)]))  # fmt: skip
+    np.testing.assert_array_equal(r2[3:], np.concatenate([r2_of(everyone[v : v + 1]) for v in range(3, 700)]))
+    if dtype is np.float64:
+        assert np.isnan(r2[2])
+        np.testing.assert_array_equal(r2, r2_with_covariates(x, basis, block=7))

@@ -29,3 +29,8 @@ def rotate_sums(packed: PackedCalls, basis: F64, columns: F64, h: F64, *, n_thre
         xx[at] = ((x @ basis.T) ** 2 @ h)[: len(rows)]
         xz[at] = (x @ columns.T)[: len(rows)]
     return xx, xz
+
+
+def rotate_calls(columns: F64, packed: PackedCalls, n_threads: int = 1) -> F64:
+    """The products of packed variants with some vectors."""
+    return rotate_sums(packed, np.empty((0, packed.n_samples)), columns, np.empty((0, 0)))[1]

@@ -173,15 +173,15 @@ def _test_calls(
 ) -> ChunkResult:
     """Count, filter, pack, sum and search one chunk of hard calls."""
     from jamma._core.genotypes import sweep
-    from jamma.variants import R2, filter_hwe, r2_with_covariates
+    from jamma.variants import R2, filter_hwe, r2_of_calls
 
     assert chunk.calls is not None
     counts, reason, packed = sweep(chunk.calls, config.miss, config.maf, threads, config.notsnp)
     rows = np.flatnonzero(reason == 0)
     filter_hwe(reason, counts, config)
     if setup.covariate_basis.shape[1] > 1 and config.r2 < 1 and len(rows):
-        left = rows[reason[rows] == 0]
-        reason[left[r2_with_covariates(chunk.calls[left], setup.covariate_basis) > config.r2]] = R2
+        explained = r2_of_calls(packed, setup.covariate_basis, threads) > config.r2
+        reason[rows[explained & (reason[rows] == 0)]] = R2
     still = reason[rows] == 0
     if not still.all():
         rows, packed = rows[still], packed.take(still)

@@ -221,9 +221,10 @@ def _plot_command() -> click.Command:
     """``jamma plot``."""
 
     def draw(assoc: str, out: str | None, column: str | None) -> None:
+        from jamma.core.threads import kernel_threads
         from jamma.plot import plot_association
 
-        click.echo(plot_association(assoc, out, column=column))
+        click.echo(plot_association(assoc, out, column=column, n_threads=kernel_threads()))
 
     return click.Command(
         "jamma plot",

@@ -245,7 +245,7 @@ def _plot(this: Run, outcome: Outcome) -> None:
 
     with this.clock.phase("plot_s"):
         for path in outcome.assoc_paths:
-            outcome.plot_paths.append(plot_association(path).path)
+            outcome.plot_paths.append(plot_association(path, n_threads=this.plan.n_threads).path)
 
 
 def _kinship_only(this: Run) -> Outcome:

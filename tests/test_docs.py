@@ -72,6 +72,15 @@ def test_table_of_sample_limits_is_that_of_the_estimate():
     assert written.strip() == script("make_limits").limits_table(), "run: python docs/make_limits.py"
 
 
+def test_page_on_installation_shows_each_library():
+    from jamma._blas import discovery
+
+    shown = script("blocks").read_block(DOCS / "installation.md", "blas")
+    keys = set(discovery.KEYS) - {"accelerate"}
+    assert {key for key in keys if f"$ JAMMA_BLAS={key} jamma config" in shown} == keys
+    assert shown.count("integers:  64 bits") == shown.count("kernels:   ") == shown.count("jamma config") >= len(keys)
+
+
 def test_tests_named_in_the_manual_exist():
     assert script("make_reliability").unknown_tests() == []
 

@@ -3,13 +3,7 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-
-cdef extern from "tails.h" nogil:
-    ctypedef struct jamma_f_tail:
-        pass
-    void jamma_f_tail_init(jamma_f_tail *tail, double df)
-    void jamma_f_tail_both(const jamma_f_tail *tail, double f, double *sf, double *logsf)
-    void jamma_chi2_1_both(double x, double *sf, double *logsf)
+include "tails.pxi"
 
 
 cdef tuple f_both(f, double df):

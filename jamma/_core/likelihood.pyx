@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint8_t
 import numpy as np
 
 include "levels.pxi"
+include "tails.pxi"
 
 
 cdef extern from *:
@@ -52,15 +53,6 @@ cdef extern from *:
     ) noexcept nogil
     fit_variant_fn *fit_variant_now() noexcept nogil
     int64_t jamma_fit_scratch(const jamma_search *s) noexcept nogil
-
-
-cdef extern from "tails.h" nogil:
-    ctypedef struct jamma_f_tail:
-        pass
-    void jamma_f_tail_init(jamma_f_tail *tail, double df)
-    void jamma_f_tail_both(const jamma_f_tail *tail, double f, double *sf, double *logsf)
-    void jamma_chi2_1_both(double x, double *sf, double *logsf)
-
 
 cdef double LN_10 = 2.302585092994045684
 # Tests of each mode, and how many columns it has.
